@@ -10,6 +10,7 @@
 namespace tetrad::base {
 namespace {
 
+// Classes of 128 bytes: a frame gets at most 127 bytes too many.
 constexpr size_t kClassBytes = 128;
 constexpr size_t kClassCount = 32;        // frames up to 4 KiB
 constexpr size_t kFramesPerClass = 1024;  // kept at most, per thread
@@ -35,6 +36,7 @@ struct FreeLists {
         ::operator delete(frame);
       }
     }
+    // A frame may be freed after the lists of its thread.
     for (size_t& c : count) c = kFramesPerClass;  // later frees of this thread go to the heap
   }
 };
@@ -58,6 +60,7 @@ void* allocate_frame(size_t size) {
 }
 
 void free_frame(void* memory, size_t size) noexcept {
+  // The caller's size says the class; nothing is stored in the frame.
   const size_t index = (size - 1) / kClassBytes;
   FreeLists& lists = free_lists;
   if (!kReuse || index >= kClassCount || lists.count[index] >= kFramesPerClass) {

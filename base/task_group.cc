@@ -38,9 +38,11 @@ struct TaskGroup::State {
   }
 };
 
+// A coroutine that owns itself: it starts at once, and its frame goes when it ends.
 struct TaskGroup::Runner {
   struct promise_type : Link {
     std::shared_ptr<State> state;
+    // In the ring before its first step, so that destroy_all() finds it.
     promise_type(const std::shared_ptr<State>& s, Task<void>&) : state(s) { state->add(*this); }
     static void* operator new(size_t size) { return allocate_frame(size); }
     static void operator delete(void* frame, size_t size) { free_frame(frame, size); }
@@ -59,6 +61,7 @@ struct TaskGroup::Runner {
       } catch (...) {
         std::fprintf(stderr, "an exception left a task\n");
       }
+      // Without a waiter there is nobody to give it to.
       std::abort();
     }
   };

@@ -18,6 +18,8 @@ constexpr uint64_t kHintBytesLeast = 16u << 20;  // but at least this
 HintOptions hint_options(const NodeEnvironment& environment, const DataPlaneOptions& options) {
   HintOptions hints = options.hints;
   hints.shard = options.shard;
+  // Of the disk a part at most, so that hints never fill what rows need; then divided by the
+  // shards, which do not know each other's queues.
   if (environment.disk != nullptr) {
     const auto space = environment.disk->measure();
     if (space) {
@@ -36,6 +38,7 @@ CoordinatorOptions coordinator_options(const DataPlaneOptions& options) {
   return coordinator;
 }
 
+// Ballots of two lives of a node must differ; without a number of the life a random one does.
 uint64_t start_number(const NodeEnvironment& environment, const DataPlaneOptions& options) {
   return options.start_number != 0 ? options.start_number : environment.random.next();
 }
@@ -87,6 +90,7 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
              options.views, environment.logger.named("views")),
       view_verifier_(environment.reactor, rpc, meta, clock, coordinator_, first_of(stores_)) {}
 
+// Replays use the coordinator, which is about to go; stores must not ask a clock that is gone.
 DataPlane::~DataPlane() {
   if (batches_ != nullptr) batches_->stop();
   for (storage::Store* store : stores_)
@@ -99,6 +103,8 @@ void DataPlane::set_sync_clocks(const NodeEnvironment& environment, const Hybrid
     if (stores_[i] == nullptr) continue;
     stores_[i]->set_sync_clock(
         [&reactor = environment.reactor, &clock, this, i]() -> std::optional<int64_t> {
+          // Without a time that is to be trusted, or while a loss is not noted on disk, a record
+          // says nothing of when.
           if (!clock.is_good() || !behind_.is_noted(i)) return std::nullopt;
           return clock.now_us(reactor);
         });
@@ -113,6 +119,8 @@ Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& enviro
                                                    DataPlaneOptions options) {
   std::unique_ptr<DataPlane> plane(new DataPlane(environment, rpc, meta, clock, fences, cleanup,
                                                  changes, behind, paxos_keys, options));
+  // Hints are read first, so that none of a replica is passed over; tasks start when everything
+  // they use is there.
   TETRAD_TRY_VOID(plane->hints_.open());
   plane->dispatcher_.start();
   plane->repairs_.start();

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Each heartbeat_us a node sends one message to every other: how far it has applied, its clocks,
+// its disks and stores, its word on logged batches. Whoever has not been heard for long by the
+// failure detector counts as down until it is heard again. Liveness is advice: it says whom to ask,
+// never what is true. On shard 0.
 // Heartbeats.
 #include "replication/membership/membership.h"
 
@@ -41,6 +46,7 @@ void Membership::start() {
   tick();
 }
 
+// Removed nodes are not heard any more; new ones count as down until they are.
 void Membership::set_hosts(const MetaState& state) {
   for (const auto& [host, node] : state.nodes) {
     if (host == rpc_.self()) continue;
@@ -57,6 +63,7 @@ void Membership::set_hosts(const MetaState& state) {
   if (is_known_ && !hosts_.empty()) watch_.joined();
 }
 
+// Fields in this order; a later program appends (membership.h has the grammar).
 Bytes Membership::heartbeat(const Host& to) const {
   Bytes body;
   base::ByteWriter writer(body);
@@ -81,6 +88,7 @@ Bytes Membership::heartbeat(const Host& to) const {
   return body;
 }
 
+// Only what is not serving is kept.
 void Membership::keep_troubles(HostId host, const std::vector<storage::StoreState>& stores) {
   std::erase_if(store_troubles_, [&](const auto& entry) { return entry.first.host == host; });
   for (uint32_t store = 0; store < stores.size(); ++store)
@@ -88,6 +96,7 @@ void Membership::keep_troubles(HostId host, const std::vector<storage::StoreStat
       store_troubles_[{host, store}] = stores[store];
 }
 
+// Told at once, and not with the next beat: others must stop asking it.
 void Membership::set_store_state(uint32_t store, storage::StoreState state) {
   if (store >= kStoresTold) return;
   if (stores_.size() <= store) stores_.resize(store + 1);
@@ -127,6 +136,7 @@ void Membership::note_facts(HostId from, Host& host, uint64_t start_number, Fact
   if (host.life.nonce != told.nonce) {
     if (host.life.nonce != 0) host.life_before = std::move(host.life);
     host.life = {told.nonce, start_number, {}};
+    // The new life must hear what the former one has told: it compares.
     if (host.life_before.nonce != 0) beat(from);
   }
   std::vector<StoreFacts>& known = host.life.stores;
@@ -135,6 +145,7 @@ void Membership::note_facts(HostId from, Host& host, uint64_t start_number, Fact
     if (told.stores[i].behind != known[i].behind)
       logger_.info("a node's store {} host={} store={}",
                    told.stores[i].behind ? "is behind" : "is behind no more", from.to_string(), i);
+    // Numbers of one life only rise, whatever order messages come in.
     told.stores[i].written = std::max(told.stores[i].written, known[i].written);
     told.stores[i].durable = std::max(told.stores[i].durable, known[i].durable);
     known[i] = std::move(told.stores[i]);
@@ -144,6 +155,7 @@ void Membership::note_facts(HostId from, Host& host, uint64_t start_number, Fact
 
 void Membership::compare_told(HostId from, const LifeHeard& known) {
   if (known.nonce == 0 || known.nonce == options_.nonce) return;
+  // A start number that is not above one that was used: the folder is an older copy.
   const bool rolled_back = options_.start_numbers_rise &&
                            known.start_number >= options_.start_number &&
                            !TETRAD_MUTANT(start_not_compared);
@@ -151,6 +163,7 @@ void Membership::compare_told(HostId from, const LifeHeard& known) {
     if (options_.whole[i] == std::numeric_limits<uint64_t>::max()) continue;
     const uint64_t told =
         i < known.stores.size() && !TETRAD_MUTANT(told_not_compared) ? known.stores[i].written : 0;
+    // It had more when it told it: something was lost (rule 20).
     if (rolled_back || told > options_.whole[i]) note_lost(from, i, told);
     if (told > options_.whole[i] && known.stores[i].durable > options_.whole[i])
       logger_.error(
@@ -226,6 +239,7 @@ void Membership::tick() {
   judge_clock();
   beat_all();
   std::vector<HostId> down;
+  // Down only here; up only by a message.
   for (auto& [host, entry] : hosts_) {
     if (!entry.live || entry.detector.phi(reactor_.now_us()) < options_.phi_down) continue;
     entry.live = false;
@@ -244,6 +258,7 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   const auto applied = in.read_u64();
   const auto clock_us = in.read_i64();
   const auto start_number = in.read_u64();
+  // What is shorter is of no use; what is longer is of a later program.
   if (!format || *format != kHeartbeatFormat || !applied || !clock_us || !start_number) return;
   AppliedEntry entry;
   DiskUsage disk_usage = DiskUsage::kNotAvailable;
@@ -270,6 +285,7 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   const bool is_drained = in.read_u8().value_or(0) == 1;
   FactsTold facts = read_facts(in);
   const auto found = hosts_.find(context.from);
+  // A stranger's word changes nothing.
   if (found == hosts_.end()) return;  // not a member, as far as this node knows yet
   Host& host = found->second;
   // A node that came back elsewhere is heard before the metadata says so.
@@ -278,6 +294,7 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   const bool started_anew = host.start_number != *start_number;
   if (started_anew) {
     host.start_number = *start_number;
+    // A node that was put back may have applied less.
     host.applied = MetaIndex();
   }
   host.applied = std::max(host.applied, MetaIndex{*applied});
@@ -319,6 +336,7 @@ std::optional<int64_t> Membership::batch_floor_us(const MetaState& state) const 
   for (const auto& [host, node] : state.nodes) {
     if (host == rpc_.self() || node.state == NodeState::kRemoved) continue;
     const auto found = hosts_.find(host);
+    // Unknown of one node: unknown of all, and the horizon stays (rule 26).
     if (!floor_us || found == hosts_.end() || !found->second.batch_floor_us) return std::nullopt;
     floor_us = std::min(*floor_us, *found->second.batch_floor_us);
   }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Who votes and who learns, as pure values. Sets are sorted and single, so equal configurations
+// have equal bytes. One server changes at a time (Raft §6); `outgoing` belongs to joint
+// configurations, which are read and never made here.
 #include "replication/meta/raft_configuration.h"
 
 namespace tetrad::replication {
@@ -26,6 +29,7 @@ void encode_servers(const Servers& set, base::ByteWriter& out) {
 
 Result<Servers> decode_servers(base::ByteReader& in) {
   TETRAD_TRY(const uint64_t count, in.read_varint());
+  // Both bounds before memory is taken: a damaged count must not take any.
   if (count > kRaftServersMax || count > in.remaining() / kIdBytes) {
     return fail(ErrorCode::kCorruption, "raft configuration of {} servers in {} bytes", count,
                 in.remaining());
@@ -73,6 +77,7 @@ Result<RaftConfiguration> change_membership(const RaftConfiguration& configurati
   if (change.kind != Kind::kAddLearner && !voter && !learner) {
     return fail(ErrorCode::kNotFound, "{} is not a raft member", server.to_string());
   }
+  // Without its last voter the group could never decide anything again.
   if (voter && (change.kind == Kind::kDemote || change.kind == Kind::kRemove) &&
       configuration.voters.size() == 1) {
     return fail(ErrorCode::kInvalid, "{} is the only raft voter", server.to_string());
@@ -127,6 +132,7 @@ Result<RaftConfiguration> decode_raft_configuration(base::ByteReader& in) {
   if (configuration.voters.empty() && !configuration.outgoing.empty()) {
     return fail(ErrorCode::kCorruption, "raft configuration without voters");
   }
+  // One role each.
   for (const RaftServerId server : configuration.learners) {
     if (configuration.is_voter(server)) {
       return fail(ErrorCode::kCorruption, "{} both votes and learns", server.to_string());

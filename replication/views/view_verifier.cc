@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compares a view with its base table on live data (tetractl verify view):
+//
+//   1. Every base row is read at QUORUM, and the view at the place where its image should be.
+//   2. Every row of the view is read, and the base row that it comes from: a view may show what it
+//      should not.
+//   3. A row that differs is looked at again a few times, since tasks may be under way; what still
+//      differs is counted, and named up to kSentencesMax.
+//   4. To mend is to leave a task with the base row's members (rule 24): the executors make the
+//      image anew.
 #include "replication/views/view_verifier.h"
 
 #include <algorithm>
@@ -18,6 +27,7 @@ using storage::ViewStamp;
 
 namespace {
 
+// Looks at one row, half a second apart: views are that far behind at most when all is well.
 constexpr int64_t kReadUs = 10'000'000, kAgainUs = 500'000;
 constexpr int kLooks = 6;
 constexpr uint64_t kPageBytes = 256 << 10;
@@ -31,6 +41,7 @@ Shown shown_of(const storage::RowRecord& record, int64_t now_s) {
   for (const storage::Cell& cell : record.cells)
     if (cell.kind == storage::CellKind::kValue && cell.live_at(now_s))
       shown[{cell.column_id, Bytes(cell.path)}] = cell.value;
+  // The marker of a row shows it even where all columns are null.
   if (record.liveness.live_at(now_s)) shown[{~uint32_t{0}, {}}] = "";
   // By itself the key cell shows nothing.
   if (shown.size() == 1 && shown.begin()->first.first == storage::kKeyCellColumnId) shown.clear();
@@ -74,6 +85,7 @@ ViewVerifier::ViewVerifier(base::Reactor& reactor, RpcNode& rpc, MetaService& me
       coordinator_(coordinator),
       store_(store) {}
 
+// One comparison at a time on a node.
 Result<void> ViewVerifier::start(const std::string& keyspace, const std::string& view, bool mends) {
   if (progress_.running) return fail(ErrorCode::kConflict, "this node is comparing a view already");
   const MetaSnapshot state = meta_.snapshot();
@@ -202,6 +214,7 @@ Task<Result<ViewVerifier::Compared>> ViewVerifier::compare_row(Target target, Vi
       maker->place_of({row.partition_key, row.clustering_key, name.key_cell}, name.key_value);
   if (!place) co_return compared;
   Shown expected;
+  // The stamp does not matter here: values are compared, not times.
   if (current && current->key_value == name.key_value) {
     const storage::RowRecord image =
         storage::view_image(*maker, base_row, *current, place->key_cell, ViewStamp{2});
@@ -253,6 +266,7 @@ Task<Result<void>> ViewVerifier::mend(Target target, ViewRow row, storage::ViewN
   if (table == nullptr) co_return fail(ErrorCode::kNotFound, "the base table was dropped");
   const Bytes task = encode_view_settlement({row, {}, {{target.view, std::move(names)}}, {}});
   const std::vector<StoreAddress> members = read_set(table->tablets.find(row.position));
+  // Any one member is enough; all of them are quicker.
   size_t taken = 0;
   for (const StoreAddress& member : members) {
     const base::Deadline deadline{reactor_.now_us() + kReadUs};

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// RocksDB calls it from any thread: readers, flushes and compactions. It never fails (rule 16): an
+// operand that does not decode is kept in a bundle and counted, since a failed merge would stop the
+// whole database.
 // The merge operator: values of a key are joined as the model joins them.
 #include "storage/engine/row_merge_operator.h"
 
@@ -12,6 +15,7 @@
 namespace tetrad::storage {
 namespace {
 
+// Set while a read of this thread watches how many operands its values take (rule 19).
 thread_local MergeWatch* watch = nullptr;
 
 BytesView view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
@@ -28,6 +32,7 @@ class RowMergeOperator final : public rocksdb::MergeOperator {
 
   bool FullMergeV2(const MergeOperationInput& in, MergeOperationOutput* out) const override {
     if (watch != nullptr) watch->operands_ = std::max(watch->operands_, in.operand_list.size());
+    // One version alone is the value: nothing is decoded.
     if (in.existing_value == nullptr && in.operand_list.size() == 1) {
       out->existing_operand = in.operand_list.front();
       return true;
@@ -49,6 +54,7 @@ class RowMergeOperator final : public rocksdb::MergeOperator {
     for (const rocksdb::Slice& operand : operands) values.push_back(view_of(operand));
     Bytes joined;
     const size_t broken = merge_values(kind_of(key), values, joined);
+    // False: RocksDB keeps the operands as they are, and nothing is lost.
     if (broken > 0) {  // the operands stay apart as they are
       report_->undecodable_values.fetch_add(broken, std::memory_order_relaxed);
       return false;
@@ -58,6 +64,7 @@ class RowMergeOperator final : public rocksdb::MergeOperator {
   }
 
  private:
+  // A key that is no row's is the store's own, which is never merged; any kind will do.
   static KeyKind kind_of(const rocksdb::Slice& key) {
     const auto view = decode_storage_key(view_of(key));
     return view ? view->kind : KeyKind::kRow;

@@ -5,6 +5,11 @@
 //      from the longest to the shortest, and the ranges that straddle it.
 //   2. From then on what is ahead is loaded at once, in growing pieces; backwards the whole rest.
 //   3. An answer that is merged needs tombstones over no row, too: what lies between two rows is
+//
+// Why prefixes: a tombstone of all keys with one prefix lies at that prefix, so what covers a key
+// lies at one of its prefixes. Any other straddles two places, and is filed apart by how much its
+// ends have in common. Known are the tombstones over [known_from_, known_to_); `whole_` keeps all
+// that were loaded, for an answer that is compared.
 //      loaded with the second, and finish() loads the rest of the slice.
 #include "storage/engine/tombstone_window.h"
 
@@ -35,6 +40,7 @@ BytesView TombstoneWindow::key_of(BytesView place) {
   return key_;
 }
 
+// Iterators are made when first needed: most reads meet no tombstone.
 KeyIterator& TombstoneWindow::plain() {
   if (plain_ == nullptr) {
     const Bytes start(key_of({}));
@@ -58,6 +64,7 @@ void TombstoneWindow::begin(BytesView start, BytesView end, bool reversed) {
   slice_start_.assign(start);
   slice_end_.assign(end);
   reversed_ = reversed;
+  // Empty: nothing is known yet.
   known_from_ = known_to_ = reversed ? slice_end_ : slice_start_;
   looked_up_ = 0;
   if (!whole_) tombstones_.clear();
@@ -65,6 +72,7 @@ void TombstoneWindow::begin(BytesView start, BytesView end, bool reversed) {
 
 Result<Deletion> TombstoneWindow::at(BytesView key) {
   TETRAD_ASSERT(slice_start_ <= key && key < slice_end_);
+  // Rows come in order, so what is known grows at one end.
   const bool known = known_from_ <= key && key < known_to_;
   if (!known) {
     // Tombstones between the last row and this one matter only when tombstones are delivered.
@@ -76,6 +84,7 @@ Result<Deletion> TombstoneWindow::at(BytesView key) {
       if (reversed_) from = slice_start_;
       if (!reversed_) to = slice_end_;
       if (!reversed_) keys_max = at_once_;
+      // A read that goes on is probably a long one.
       at_once_ = std::min(2 * at_once_, kAtOnceMost);
     }
     if (!whole_) tombstones_.clear();
@@ -114,6 +123,7 @@ Result<Bytes> TombstoneWindow::load(BytesView start, BytesView end, uint64_t key
   Bytes reached(end);
   if (!whole_) has_more_ = true;  // the earlier ones are gone
   if (contents_.range_tombstones) {
+    // Those that begin before the slice and reach into it (rule 17).
     if (!TETRAD_MUTANT(reach_forgotten)) TETRAD_TRY_VOID(load_prefixes_of(start));
     TETRAD_TRY(reached, load_forward(start, end, keys_max));
   }
@@ -134,6 +144,7 @@ Result<void> TombstoneWindow::load_prefixes_of(BytesView key) {
   // The last place at or before a prefix of the key; then those shorter than what both share.
   size_t bytes = key.size();
   while (true) {
+    // The place at or before this prefix.
     place_.assign(key, 0, bytes);
     place_.push_back('\0');
     it.seek_before(key_of(place_));
@@ -144,6 +155,7 @@ Result<void> TombstoneWindow::load_prefixes_of(BytesView key) {
     if (common == place.size()) {
       if (place != key) TETRAD_TRY_VOID(take(place, it.value(), key));
       if (common == 0) return {};
+      // One shorter than what was a prefix of the key; else what both have in common.
       bytes = common - 1;
     } else {
       TETRAD_ASSERT(common < bytes || common == 0);
@@ -179,11 +191,13 @@ Result<void> TombstoneWindow::load_straddling(BytesView start, BytesView end) {
     const BytesView at = place.substr(2);
     BytesView first = start.substr(0, common);
     if (TETRAD_MUTANT(reach_forgotten)) first = start;
+    // Before anything that could reach: go to the first that may.
     if (at < first) {
       from.assign(place, 0, 2);
       from.append(first);
       it.seek(key_of(from));
     } else if (at >= end) {
+      // Nothing more of this length: the next one.
       if (common == 255) break;
       from.assign(1, kStraddlingPlace);
       from.push_back(static_cast<char>(common + 1));
@@ -200,6 +214,7 @@ Result<void> TombstoneWindow::take(BytesView start, BytesView set, BytesView wan
   ++keys_read_;
   set_.clear();
   TETRAD_TRY_VOID(decode_tombstone_set(set, set_));
+  // What ends before the slice, or is hidden by the partition's deletion, would only cost.
   std::erase_if(set_, [&](const TombstoneEnd& e) {
     return e.end <= wanted_from || partition_.hides(e.deletion.timestamp_us);
   });

@@ -31,6 +31,7 @@ Result<Pieces> take_bundle_apart(BytesView value) {
   TETRAD_TRY(const BytesView good, r.read_bytes());
   if (!good.empty()) pieces.good.push_back(good);
   TETRAD_TRY(const uint64_t count, r.read_varint());
+  // Compared before memory is taken.
   if (count > r.remaining()) return fail(ErrorCode::kCorruption, "bundle of {} values", count);
   for (uint64_t i = 0; i < count; ++i) {
     TETRAD_TRY(const BytesView broken, r.read_bytes());
@@ -49,6 +50,7 @@ Pieces flatten(std::span<const BytesView> values) {
       continue;
     }
     const auto inner = take_bundle_apart(value);
+    // Not even the bundle reads: it is kept whole as one broken piece.
     if (!inner) {
       pieces.broken.push_back(value);
       continue;
@@ -81,6 +83,7 @@ void join_tombstones(Pieces& pieces, Bytes& out) {
   for (const BytesView value : pieces.good) {
     const size_t size_before = set.size();
     if (!decode_tombstone_set(value, set)) {
+      // A set may have been read in part.
       set.resize(size_before);
       pieces.broken.push_back(value);
       continue;
@@ -130,6 +133,8 @@ bool is_of(const Mutation& mutation, const PartitionName& partition) {
 
 }  // namespace
 
+// Joins what decodes; what does not is kept beside it. Idempotent, and independent of how merges
+// are grouped.
 size_t merge_values(KeyKind kind, std::span<const BytesView> values, Bytes& out) {
   TETRAD_ASSERT(!values.empty());
   Pieces pieces;
@@ -173,6 +178,8 @@ Result<void> check_registers_write(const RegistersWrite& write) {
 }
 
 // A settled commit has no value any more: it is on W members, its rows come with the stream's own.
+// Until then the rows of a commit may be on fewer than W members, so they travel with the registers
+// (rule 27).
 Result<ImportedRegisters> decode_imported(const Mutation& mutation) {
   ImportedRegisters imported;
   TETRAD_TRY(imported.registers, decode_registers(mutation.registers));
@@ -199,12 +206,14 @@ std::vector<std::pair<Bytes, Bytes>> tombstone_values(const Mutation& mutation) 
   std::map<Bytes, std::vector<TombstoneEnd>> sets;
   for (const RangeTombstone& tombstone : mutation.range_tombstones) {
     const ClusteringRange& range = tombstone.range;
+    // Empty, or at a place that no key can have.
     if (range.empty() || range.start.starts_with(kStraddlingPlace)) continue;
     Bytes place;
     append_tombstone_place(range.start, range.end, place);
     sets[std::move(place)].push_back({range.end, tombstone.deletion});
   }
   std::vector<std::pair<Bytes, Bytes>> values;
+  // One value for each place: a Merge of the batch for each.
   for (auto& [place, set] : sets) {
     TETRAD_ASSERT(!set.empty());
     reduce_tombstone_set(set);
