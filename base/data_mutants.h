@@ -16,6 +16,7 @@ struct DataMutants {
   bool quorum_asks_one = false;        // rule 1: a QUORUM read asks one replica
   bool digests_ignored = false;        // rule 3: a mismatch is not noticed
   bool merge_not_written = false;      // rule 3: the merge is answered without being written back
+  bool last_answer_ignored = false;    // rule 3: a read waits on although nobody is asked any more
   bool merge_uncut = false;            // rule 5: the merge goes on past where a reply ends
   bool full_reply_uncut = false;       // rule 5: a reply that reached its LIMIT counts as complete
   bool tombstones_uncut = false;       // rule 5: range tombstones reach past the end of a reply
@@ -66,6 +67,7 @@ struct DataMutants {
   bool behind_is_source = false;  // rule 20: one that is behind is fetched from
   bool behind_not_kept = false;   // rule 20: a second start forgets that it is behind
   bool behind_from_one = false;   // rule 20: it fetches from one member only
+  bool others_not_asked = false;  // rule 20: where R of its data centre are not to be had it waits
   bool no_second_pass = false;    // rule 20: what was under way at the cut is not fetched
   bool recent_undrained = false;  // rule 20: a source tells while earlier writes wait for its disk
   bool marks_not_raised = false;  // rule 20: bucket marks begin where the disk has them
@@ -88,6 +90,7 @@ struct DataMutants {
 
   // Where tablets are.
   bool racks_forgotten = false;            // what is lost comes back in whatever rack
+  bool dead_awaited = false;               // rule 30: a set waits for a dead node to be a member
   bool balance_pending_uncounted = false;  // what moves already counts as not moved
   bool balance_without_band = false;       // a move needs no gap between the nodes
 

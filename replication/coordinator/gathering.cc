@@ -4,6 +4,7 @@
 #include "replication/coordinator/gathering.h"
 
 #include "base/assert.h"
+#include "base/data_mutants.h"
 #include "replication/consistency.h"
 
 namespace tetrad::replication {
@@ -154,6 +155,7 @@ void CoordinatorImpl::on_reply(Gathering& gathering) {
   if (!gathering.is_begun || gathering.is_over ||
       gathering.replies() + gathering.failed < gathering.asked)
     return;
+  if (TETRAD_MUTANT(last_answer_ignored)) return;
   // All have answered, and not those that a quorum needs.
   if (!gathering.refused() && gathering.next < gathering.candidates.size() &&
       reactor_.now_us() < gathering.deadline.at_us)

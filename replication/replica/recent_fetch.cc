@@ -178,7 +178,7 @@ std::map<StoreAddress, std::vector<size_t>> RecentFetch::next_asked(const Target
       for (size_t member = 0; member < set.size(); ++member)
         if (needed.wants(member, given()) && may_ask(set[member])) chosen.insert(set[member]);
       // Too few of its data centre can answer: what all others have is all that there is.
-      if (needed.is_met_by(given())) continue;
+      if (needed.is_met_by(given()) || TETRAD_MUTANT(others_not_asked)) continue;
       std::ranges::copy_if(set, std::inserter(chosen, chosen.end()), may_ask);
     }
     for (const StoreAddress& member : chosen) out[member].push_back(i);

@@ -159,7 +159,7 @@ std::optional<std::vector<StoreAddress>> wanted_members(
       if (has_host(members, member.host) || has[data_center] >= wanted[data_center]) continue;
       const StoreOutlook seen = outlook(member);
       if (!seen.is_live || !seen.may_get) {  // nothing waits for it while others can take its place
-        may_come |= !seen.is_gone;
+        may_come |= !seen.is_gone || TETRAD_MUTANT(dead_awaited);
         continue;
       }
       if (!next || excess_with(ring, members, member) < excess_with(ring, members, *next))
