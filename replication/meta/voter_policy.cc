@@ -19,13 +19,31 @@ const VoterCandidate* find(const std::vector<VoterCandidate>& nodes, HostId host
   return found == nodes.end() ? nullptr : &*found;
 }
 
+/// Whether most of the voters but `without` answer: a change of members needs a majority of those
+/// that it leaves, so one that leaves two voters of which one is dead would stop the group for good.
+bool keeps_majority(const RaftConfiguration& configuration,
+                    const std::vector<VoterCandidate>& nodes, HostId self, HostId without) {
+  size_t voters = 0, live = 0;
+  for (const HostId voter : configuration.voters) {
+    if (voter == without) continue;
+    const VoterCandidate* node = find(nodes, voter);
+    ++voters;
+    live += voter == self || (node != nullptr && !node->away && node->caught_up) ? 1 : 0;
+  }
+  return 2 * live > voters || TETRAD_MUTANT(voter_lost_beside_dead);
+}
+
 }  // namespace
 
 std::optional<RaftMembershipChange> next_membership_change(const RaftConfiguration& configuration,
                                                            const std::vector<VoterCandidate>& nodes,
                                                            HostId self) {
+  const auto may_lose = [&](HostId voter) {
+    return keeps_majority(configuration, nodes, self, voter);
+  };
   for (const HostId server : configuration.servers()) {
-    if (server != self && find(nodes, server) == nullptr)
+    if (server != self && find(nodes, server) == nullptr &&
+        (!configuration.is_voter(server) || may_lose(server)))
       return RaftMembershipChange{Kind::kRemove, server};
   }
   for (const VoterCandidate& node : nodes) {
@@ -41,7 +59,7 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
     const VoterCandidate* node = find(nodes, voter);
     if (node == nullptr) continue;
     if (node->leaving) {
-      if (voter != self) leaving_voter = node;
+      if (voter != self && (leaving_voter == nullptr || node->away)) leaving_voter = node;
       continue;
     }
     ++voters;
@@ -60,7 +78,7 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
   }
 
   const size_t wanted = TETRAD_MUTANT(voters_even) && staying > 1 ? 2 : voters_wanted(staying);
-  if (voters >= wanted && leaving_voter != nullptr)
+  if (voters >= wanted && leaving_voter != nullptr && may_lose(leaving_voter->host))
     return RaftMembershipChange{Kind::kDemote, leaving_voter->host};
   if (voters > wanted) {
     if (away_voter != nullptr) return RaftMembershipChange{Kind::kDemote, away_voter->host};
@@ -71,7 +89,8 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
       if (surplus == nullptr || voters_on_rack[node->rack] > voters_on_rack[surplus->rack])
         surplus = node;
     }
-    if (surplus != nullptr) return RaftMembershipChange{Kind::kDemote, surplus->host};
+    if (surplus != nullptr && may_lose(surplus->host))
+      return RaftMembershipChange{Kind::kDemote, surplus->host};
   } else if (promotable != nullptr && (voters < wanted || away_voter != nullptr)) {
     // An away voter is replaced by one more first: it is demoted when that one votes.
     return RaftMembershipChange{Kind::kPromote, promotable->host};

@@ -64,6 +64,7 @@ constexpr NamedMutant kMutants[] = {
     TETRAD_MUTANT_ROW(split_edge_lost),
     TETRAD_MUTANT_ROW(tombstones_uncut),
     TETRAD_MUTANT_ROW(ingest_put),
+    TETRAD_MUTANT_ROW(voter_lost_beside_dead),
 };
 
 struct Options {

@@ -227,6 +227,64 @@ TEST_CASE("who leaves votes no longer than it must") {
   }
 }
 
+TEST_CASE("no change of voters costs the metadata group its majority") {
+  // All states of five nodes: each votes or learns, answers or does not, stays or leaves.
+  constexpr int kNodes = 5, kKinds = 8;
+  int states = 1, changes = 0;
+  for (int i = 0; i < kNodes; ++i) states *= kKinds;
+  for (int state = 0; state < states; ++state) {
+    RaftConfiguration configuration;
+    std::vector<VoterCandidate> candidates;
+    for (int i = 0, rest = state; i < kNodes; ++i, rest /= kKinds) {
+      VoterCandidate& node = candidates.emplace_back();
+      node.host = host(static_cast<uint8_t>(i + 1));
+      node.away = (rest & 2) != 0;
+      node.caught_up = !node.away;
+      node.leaving = (rest & 4) != 0;
+      ((rest & 1) != 0 ? configuration.voters : configuration.learners).push_back(node.host);
+    }
+    const auto has_majority = [&] {
+      const auto live = std::ranges::count_if(candidates, [&](const VoterCandidate& node) {
+        return !node.away && configuration.is_voter(node.host);
+      });
+      return 2 * static_cast<size_t>(live) > configuration.voters.size();
+    };
+    const auto leader = std::ranges::find_if(candidates, [&](const VoterCandidate& node) {
+      return !node.away && configuration.is_voter(node.host);
+    });
+    if (leader == candidates.end() || !has_majority()) continue;
+    for (int round = 0; round < 12; ++round) {
+      const auto change = next_membership_change(configuration, candidates, leader->host);
+      if (!change) break;
+      const auto next = change_membership(configuration, *change);
+      REQUIRE(next);
+      configuration = *next;
+      ++changes;
+      if (!has_majority()) FAIL_CHECK("state " << state << " round " << round);
+      REQUIRE(round < 11);
+    }
+  }
+  CHECK(changes > 10'000);
+}
+
+TEST_CASE("a leaving voter goes after the dead one, where two would be left") {
+  RaftConfiguration configuration;
+  configuration.voters = {host(1), host(2), host(3)};
+  std::vector<VoterCandidate> nodes(3);
+  for (uint8_t i = 0; i < 3; ++i) nodes[i].host = host(static_cast<uint8_t>(i + 1));
+  nodes[0].away = true;
+  nodes[0].caught_up = false;
+  nodes[1].leaving = true;
+  for (const HostId expected : {host(1), host(2)}) {
+    const auto change = next_membership_change(configuration, nodes, host(3));
+    REQUIRE(change);
+    CHECK(change->kind == RaftMembershipChange::Kind::kDemote);
+    CHECK(change->server == expected);
+    configuration = *change_membership(configuration, *change);
+  }
+  CHECK_FALSE(next_membership_change(configuration, nodes, host(3)));
+}
+
 TEST_CASE("the last node of a keyspace's data centers stays") {
   MetaState state = cluster_of(2);
   state.nodes[host(2)].data_center = "elsewhere";
