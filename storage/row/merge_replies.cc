@@ -40,6 +40,20 @@ struct MergedRow {
   std::vector<RowRecord> held;
 };
 
+/// One partition while it is merged. The views point into the replies.
+struct Merging {
+  const PartitionData& partition;     // of the reply that has it: only its name counts
+  std::vector<Piece> pieces = {};     // one for each reply
+  RowRecord header = {};              // of all pieces, joined
+  TombstoneSteps steps = {};          // of all pieces' range tombstones
+  std::optional<BytesView> cut = {};  // the last key for which all replies are complete
+  uint32_t limit = 0;                 // live rows that are wanted
+  bool limit_reached = false;         // the limit, not the cut, ended it
+  PartitionData out = {};             // what the client gets
+  std::vector<MergedRow> rows = {};   // dead ones as well: a member may lack a tombstone
+  std::optional<BytesView> end = {};  // how far into it the merge goes; unset: its end
+};
+
 class Merger {
  public:
   Merger(const ReadCommand& command, std::span<const ReplicaReply> replies)
@@ -47,8 +61,8 @@ class Merger {
     merged_.repairs.resize(replies.size());
   }
 
-  // The smallest place of those that are not complete to the end (step 1).
   Result<MergedRead> run() {
+    // The smallest place of those that are not complete to the end (step 1).
     for (const ReplicaReply& reply : replies_)
       if (!reply.result.exhausted && !uncut(reply.result) &&
           (!cut_ || compare_places(reply.result.complete_up_to, *cut_) < 0))
@@ -101,8 +115,8 @@ class Merger {
     return smallest;
   }
 
-  // A reply that lacks the partition gets an empty piece: it may lack all of it, and is repaired.
-  /// Takes the partition's pieces out of the replies.
+  /// Takes the partition's pieces out of the replies. A reply that lacks the partition gets an
+  /// empty piece: it may lack all of it, and is repaired.
   Result<std::vector<Piece>> take_pieces(const PartitionData& partition) {
     std::vector<Piece> pieces(replies_.size());
     for (size_t i = 0; i < replies_.size(); ++i) {
@@ -199,11 +213,35 @@ class Merger {
   }
 
   Result<void> merge_partition(const PartitionData& partition) {
-    TETRAD_TRY(std::vector<Piece> pieces, take_pieces(partition));
-    RowRecord header;
+    Merging merging{.partition = partition};
+    TETRAD_TRY(merging.pieces, take_pieces(partition));
+    join_covers(merging);
+    TETRAD_TRY(merging.cut, partition_cut(partition, merging.pieces));
+    merging.limit = partition_limit(partition);
+    merging.limit_reached = merging.limit == 0;
+    merging.out.position = partition.position;
+    TETRAD_TRY_VOID(merge_rows(merging));
+    //   4. Ended at the cut: the caller learns where.
+    if (!merging.limit_reached && !stopped_ && merging.cut) {
+      merging.end = merging.cut;
+      stop_at({partition.position, Bytes(partition.partition_key), Bytes(*merging.cut)});
+    }
+    TETRAD_ASSERT(merging.out.rows.size() <= merging.limit);
+    deliver(merging);
+    end_partition(merging);
+    //   5. Repairs of every piece, up to where the merge of this partition went.
+    for (size_t i = 0; i < merging.pieces.size(); ++i)
+      add_repair(i, partition, merging.pieces[i], merging.header, merging.steps, merging.rows,
+                 merging.end);
+    return {};
+  }
+
+  /// What hides rows of the partition: headers and range tombstones of all pieces.
+  static void join_covers(Merging& merging) {
     //   1. Join headers and tombstones of all pieces.
     std::vector<RangeTombstoneView> tombstones;
-    for (const Piece& piece : pieces) {
+    RowRecord& header = merging.header;
+    for (const Piece& piece : merging.pieces) {
       if (piece.data == nullptr) continue;
       if (!TETRAD_MUTANT(header_of_one) || header.empty()) header = reconcile(header, piece.header);
       tombstones.insert(tombstones.end(), piece.data->range_tombstones.begin(),
@@ -211,72 +249,74 @@ class Merger {
     }
     //   2. One step function of all range tombstones, without those that the partition's deletion
     //      hides.
-    const TombstoneSteps steps = make_steps(std::move(tombstones), header.deletion);
-    TETRAD_TRY(const std::optional<BytesView> cut, partition_cut(partition, pieces));
-    const uint32_t limit = partition_limit(partition);
+    merging.steps = make_steps(std::move(tombstones), header.deletion);
+  }
 
-    ReadResult& result = merged_.result;
-    PartitionData out{partition.position, {}, {}, {}, {}};
-    std::vector<MergedRow> rows;
-    std::optional<BytesView> end;  // how far into the partition the merge goes; unset: its end
-    bool limit_reached = limit == 0;
-    //   3. Row by row, up to the cut, a limit or the end. `rows` keeps dead rows as well: a member
-    //      that lacks a tombstone is repaired.
-    while (!limit_reached && !stopped_) {
-      TETRAD_TRY(std::optional<MergedRow> row, next_row(pieces));
-      if (!row || (cut && before(*cut, row->clustering_key))) break;
+  //   3. Row by row, up to the cut, a limit or the end. `rows` keeps dead rows as well: a member
+  //      that lacks a tombstone is repaired.
+  Result<void> merge_rows(Merging& merging) {
+    while (!merging.limit_reached && !stopped_) {
+      TETRAD_TRY(std::optional<MergedRow> row, next_row(merging.pieces));
+      if (!row || (merging.cut && before(*merging.cut, row->clustering_key))) break;
       // After the join: a deletion that one member has hides what another member has (rule 7).
       if (!TETRAD_MUTANT(deletion_of_one))
-        hide(row->record, later_of(header.deletion, deletion_at(steps, row->clustering_key)));
-      if (is_live(row->record, command_.now_s)) {
-        out.rows.push_back({result.arena.copy(row->clustering_key), live_record(row->record)});
-        ++result.live_row_count;
-        if (TETRAD_MUTANT(page_row_lost) && result.live_row_count == command_.row_limit)
-          out.rows.pop_back();
-        if ((TETRAD_MUTANT(limit_counts_dead) ? rows.size() + 1 : out.rows.size()) == limit) {
-          limit_reached = true;
-          // LIMIT counts after the merge (rule 5).
-          end = row->clustering_key;
-        } else if (result.live_row_count == command_.row_limit) {
-          end = row->clustering_key;
-          if (TETRAD_MUTANT(page_row_twice) && out.rows.size() > 1)
-            end = out.rows[out.rows.size() - 2].clustering_key;
-          stop_at({partition.position, Bytes(partition.partition_key), Bytes(*end)});
-        }
-      }
-      rows.push_back(std::move(*row));
+        hide(row->record,
+             later_of(merging.header.deletion, deletion_at(merging.steps, row->clustering_key)));
+      if (is_live(row->record, command_.now_s)) take_live_row(merging, *row);
+      merging.rows.push_back(std::move(*row));
     }
-    //   4. Ended at the cut: the caller learns where.
-    if (!limit_reached && !stopped_ && cut) {
-      end = cut;
-      stop_at({partition.position, Bytes(partition.partition_key), Bytes(*cut)});
+    return {};
+  }
+
+  /// Adds the row to the answer. At a limit, of the partition or of the read, the merge ends here.
+  void take_live_row(Merging& merging, const MergedRow& row) {
+    ReadResult& result = merged_.result;
+    std::vector<RowData>& out = merging.out.rows;
+    out.push_back({result.arena.copy(row.clustering_key), live_record(row.record)});
+    ++result.live_row_count;
+    if (TETRAD_MUTANT(page_row_lost) && result.live_row_count == command_.row_limit) out.pop_back();
+    if ((TETRAD_MUTANT(limit_counts_dead) ? merging.rows.size() + 1 : out.size()) ==
+        merging.limit) {
+      merging.limit_reached = true;
+      // LIMIT counts after the merge (rule 5).
+      merging.end = row.clustering_key;
+    } else if (result.live_row_count == command_.row_limit) {
+      merging.end = row.clustering_key;
+      if (TETRAD_MUTANT(page_row_twice) && out.size() > 1)
+        merging.end = out[out.size() - 2].clustering_key;
+      const PartitionData& partition = merging.partition;
+      stop_at({partition.position, Bytes(partition.partition_key), Bytes(*merging.end)});
     }
-    TETRAD_ASSERT(out.rows.size() <= limit);
+  }
+
+  /// Moves the partition into the answer if a client sees anything of it.
+  void deliver(Merging& merging) {
+    ReadResult& result = merged_.result;
+    PartitionData& out = merging.out;
     // As a store counts it: a static row alone is a result row, once.
-    const bool static_live = command_.wants_static && is_live(header, command_.now_s);
-    const bool static_only =
-        static_live && !stopped_ && out.rows.empty() && limit != 0 && rows_done(partition) == 0;
+    const bool static_live = command_.wants_static && is_live(merging.header, command_.now_s);
+    const bool static_only = static_live && !stopped_ && out.rows.empty() && merging.limit != 0 &&
+                             rows_done(merging.partition) == 0;
     if (static_only) ++result.live_row_count;
-    if (static_only || !out.rows.empty()) {
-      out.partition_key = result.arena.copy(partition.partition_key);
-      if (static_live) out.header = live_record(header);
-      result.partitions.push_back(std::move(out));
-    }
+    if (!static_only && out.rows.empty()) return;
+    out.partition_key = result.arena.copy(merging.partition.partition_key);
+    if (static_live) out.header = live_record(merging.header);
+    result.partitions.push_back(std::move(out));
+  }
+
+  /// Whether the read ends with this partition, and what its end means for the cut.
+  void end_partition(const Merging& merging) {
+    const PartitionData& partition = merging.partition;
     // A partition that is done ends a read of one partition; a read of a range may stop after it.
-    if (!stopped_ && command_.is_range && result.live_row_count >= command_.row_limit)
+    if (!stopped_ && command_.is_range && merged_.result.live_row_count >= command_.row_limit)
       stop_at({partition.position, Bytes(partition.partition_key), std::nullopt});
     // The limit of the partition, not the cut, ended it: the cut inside of it is of no interest any
     // more, and a range goes on with the next partition.
-    if (limit_reached && !command_.is_range) cut_.reset();
-    if (limit_reached && cut_ &&
-        compare_partitions(cut_->position, cut_->partition_key, partition.position,
-                           partition.partition_key) == 0)
+    if (!merging.limit_reached) return;
+    if (!command_.is_range) cut_.reset();
+    if (cut_ && compare_partitions(cut_->position, cut_->partition_key, partition.position,
+                                   partition.partition_key) == 0)
       cut_->clustering_key.reset();
-
-    //   5. Repairs of every piece, up to where the merge of this partition went.
-    for (size_t i = 0; i < pieces.size(); ++i)
-      add_repair(i, partition, pieces[i], header, steps, rows, end);
-    return {};
   }
 
   /// Asks for what reply `i` lacks of the merge, up to `end`.
