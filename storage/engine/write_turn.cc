@@ -194,9 +194,9 @@ TableKnowledge& WriteTurn::table_of(const Mutation& mutation) {
   return table;
 }
 
+// The order of the steps is the order of the records in the batch, and the marks come last.
 void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool may_put,
                          const RecordFacts& facts) {
-  rocksdb::WriteBatch& writes = current_->writes;
   table.dead += facts.dead;
   const uint16_t bucket = bucket_of(mutation.incarnation, mutation.position);
   // A row of an older schema version may lack a column that is stored already.
@@ -209,51 +209,9 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
   // One buffer for all keys of the mutation: they differ behind the partition's prefix only.
   key_.clear();
   append_partition_prefix(key_, mutation.incarnation, mutation.position, mutation.partition_key);
-  const size_t prefix_bytes = key_.size();
-  const bool watched = watches_.any();
-  const auto key_of = [&](KeyKind kind, BytesView clustering_key) {
-    key_.resize(prefix_bytes);
-    key_.push_back(static_cast<char>(kind));
-    key_.append(clustering_key);
-    if (watched) [[unlikely]]
-      watches_.note_key(key_);
-    return slice_of(key_);
-  };
-  if (!mutation.header.empty()) {
-    table.contents.headers = true;
-    writes.Merge(key_of(KeyKind::kHeader, {}), mutation.header);
-    ++figures_.merges;
-  }
-  // Tombstones of ranges are always merged: those of one start are a set (rule 17), and a Put would
-  // take the others away.
-  if (!mutation.range_tombstones.empty()) {
-    for (const auto& [start, set] : tombstone_values(mutation)) {
-      using Seen = TableMarks::Seen;
-      const bool straddles = start.starts_with(kStraddlingPlace);
-      table.marks.see(bucket, straddles ? Seen::kStraddlingTombstones : Seen::kRangeTombstones,
-                      tables_.budget());
-      writes.Merge(key_of(KeyKind::kRangeTombstone, start), set);
-      ++figures_.merges;
-    }
-  }
-  // Asked by bucket first: most partitions have no dead runs, and this is done for each mutation.
-  const bool may_revive = dead_runs_.knows(bucket);
-  for (size_t i = 0; i < mutation.rows.size(); ++i) {
-    const RowChange& row = mutation.rows[i];
-    // A live row inside a run that is known to be dead cuts the run (rule 19).
-    if (may_revive && facts_[i].may_live) [[unlikely]]
-      dead_runs_.note(BytesView(key_).substr(0, prefix_bytes), row.clustering_key, next_number_);
-    const rocksdb::Slice key = key_of(KeyKind::kRow, row.clustering_key);
-    // Row by row: one mutation may have rows that can be Put beside others that cannot. Both leave
-    // the same record, so nobody can tell afterwards.
-    if (may_put && row.complete && table.marks.may_put(bucket, facts_[i])) {
-      writes.Put(key, row.record);
-      ++figures_.puts;
-    } else {
-      writes.Merge(key, row.record);
-      ++figures_.merges;
-    }
-  }
+  const Target target{table, key_.size(), bucket, watches_.any()};
+  add_covers(mutation, target);
+  add_row_records(mutation, target, may_put);
   // In the same batch as the rows (rule 23): a row without its claim would never be found, a claim
   // without its row is only swept.
   if (table.indexes != nullptr) [[unlikely]]
@@ -262,7 +220,7 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
     put_view_tasks(mutation, merged);
   if (table.has_graphs) [[unlikely]]
     note_vectors_(mutation);
-  if (watched) [[unlikely]]
+  if (target.is_watched) [[unlikely]]
     watches_.note(bucket, facts.oldest_us);
   // The number is how a read tells whether its bucket saw a write since (rule 19). It is given
   // after the records are in the batch and before the batch is written, so a read that has missed
@@ -273,6 +231,60 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
     table.marks.raise(bucket, facts.latest_us, tables_.budget());
   if (facts.has_deletion)
     table.marks.see(bucket, TableMarks::Seen::kRowTombstones, tables_.budget());
+}
+
+// Builds a key in key_, behind the partition's prefix. Good until the next call.
+const Bytes& WriteTurn::key_at(const Target& target, KeyKind kind, BytesView clustering_key) {
+  key_.resize(target.prefix_bytes);
+  key_.push_back(static_cast<char>(kind));
+  key_.append(clustering_key);
+  if (target.is_watched) [[unlikely]]
+    watches_.note_key(key_);
+  return key_;
+}
+
+void WriteTurn::add_covers(const Mutation& mutation, const Target& target) {
+  rocksdb::WriteBatch& writes = current_->writes;
+  if (!mutation.header.empty()) {
+    target.table.contents.headers = true;
+    writes.Merge(slice_of(key_at(target, KeyKind::kHeader, {})), mutation.header);
+    ++figures_.merges;
+  }
+  if (mutation.range_tombstones.empty()) return;
+  // Tombstones of ranges are always merged: those of one start are a set (rule 17), and a Put would
+  // take the others away.
+  for (const auto& [start, set] : tombstone_values(mutation)) {
+    using Seen = TableMarks::Seen;
+    const bool straddles = start.starts_with(kStraddlingPlace);
+    target.table.marks.see(target.bucket,
+                           straddles ? Seen::kStraddlingTombstones : Seen::kRangeTombstones,
+                           tables_.budget());
+    writes.Merge(slice_of(key_at(target, KeyKind::kRangeTombstone, start)), set);
+    ++figures_.merges;
+  }
+}
+
+void WriteTurn::add_row_records(const Mutation& mutation, const Target& target, bool may_put) {
+  rocksdb::WriteBatch& writes = current_->writes;
+  // Asked by bucket first: most partitions have no dead runs, and this is done for each mutation.
+  const bool may_revive = dead_runs_.knows(target.bucket);
+  for (size_t i = 0; i < mutation.rows.size(); ++i) {
+    const RowChange& row = mutation.rows[i];
+    // A live row inside a run that is known to be dead cuts the run (rule 19).
+    if (may_revive && facts_[i].may_live) [[unlikely]]
+      dead_runs_.note(BytesView(key_).substr(0, target.prefix_bytes), row.clustering_key,
+                      next_number_);
+    const rocksdb::Slice key = slice_of(key_at(target, KeyKind::kRow, row.clustering_key));
+    // Row by row: one mutation may have rows that can be Put beside others that cannot. Both leave
+    // the same record, so nobody can tell afterwards.
+    if (may_put && row.complete && target.table.marks.may_put(target.bucket, facts_[i])) {
+      writes.Put(key, row.record);
+      ++figures_.puts;
+    } else {
+      writes.Merge(key, row.record);
+      ++figures_.merges;
+    }
+  }
 }
 
 // In the span of the rows: what is cut out of the batch goes with them.

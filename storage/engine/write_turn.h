@@ -220,9 +220,21 @@ class WriteTurn {
   bool takes(Store::ApplyCallback& done);
   /// That of the mutation, whose schema version it has or a later one.
   TableKnowledge& table_of(const Mutation& mutation);
+  /// Where a mutation's records go. The first `prefix_bytes` of key_ are the partition's prefix.
+  struct Target {
+    TableKnowledge& table;
+    size_t prefix_bytes;
+    uint16_t bucket;  // of the partition
+    bool is_watched;  // a sweep is under way and notes each key that is written
+  };
   /// The records of the mutation that was looked at last.
   void add_rows(const Mutation& mutation, TableKnowledge& table, bool may_put,
                 const RecordFacts& facts);
+  const Bytes& key_at(const Target& target, KeyKind kind, BytesView clustering_key);
+  /// The header and the range tombstones: what hides rows.
+  void add_covers(const Mutation& mutation, const Target& target);
+  /// facts_ has those of each row. `may_put`: rule 14 may be used for the mutation as a whole.
+  void add_row_records(const Mutation& mutation, const Target& target, bool may_put);
   /// Of a table that has, or had, indexes.
   void put_claims(const Mutation& mutation, TableIndexes& table, bool merged);
   void put_view_tasks(const Mutation& mutation, bool merged);
