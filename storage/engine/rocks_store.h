@@ -171,6 +171,16 @@ class RocksStore final : public Store {
   /// RocksDB reports errors of its background threads there; they are heard on the loop.
   void listen_to(BackgroundErrors& errors);
 
+  /// What a read that has needed a file hands to the reader that does it again.
+  struct SecondAttempt {
+    std::shared_ptr<HeldSnapshot> snapshot;
+    uint64_t seen;     // the mutations in the snapshot, as WriteTurn numbers them
+    DeadRunList dead;  // runs that are known of the partition
+  };
+  /// A read from its beginning, on a thread that may wait for the disk.
+  void read_from_files(ReadCommand command, const TableContents& contents, SecondAttempt attempt,
+                       base::Deadline deadline, ReadCallback done);
+
   /// Set: a read by this index must not be answered.
   std::optional<Error> lacks_index(const ReadCommand& command);
   void read_narrowed(ReadCommand command, base::Deadline deadline, ReadCallback done);

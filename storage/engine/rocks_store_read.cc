@@ -117,16 +117,24 @@ void RocksStore::read(ReadCommand command, base::Deadline deadline, ReadCallback
     if (known != nullptr) dead = *known;
   }
   if (snapshot == nullptr) snapshot = std::make_shared<HeldSnapshot>(state_.database);
+  read_from_files(std::move(command), contents, {std::move(snapshot), seen, std::move(dead)},
+                  deadline, std::move(done));
+}
+
+void RocksStore::read_from_files(ReadCommand command, const TableContents& contents,
+                                 SecondAttempt attempt, base::Deadline deadline,
+                                 ReadCallback done) {
   struct Found {
     ReadCommand command;
     std::vector<MergedValue> merged;
     DeadRunList dead;
   };
   // Shared with the reader's thread; the loop touches it again when that has ended.
-  const auto found = std::make_shared<Found>(Found{std::move(command), {}, std::move(dead)});
+  const auto found =
+      std::make_shared<Found>(Found{std::move(command), {}, std::move(attempt.dead)});
   in_readers<ReadResult>(
       deadline,
-      [snapshot = std::move(snapshot), contents, found, walks = walks_rows(found->command),
+      [snapshot = std::move(attempt.snapshot), contents, found, walks = walks_rows(found->command),
        operands_max = options_.read_operands_max, keys_max = options_.read_keys_max] {
         const RocksViewOptions view{.snapshot = snapshot->get(),
                                     .operands_max = operands_max,
@@ -144,7 +152,7 @@ void RocksStore::read(ReadCommand command, base::Deadline deadline, ReadCallback
         }
         return from_files;
       },
-      [this, alive = alive_, found, seen,
+      [this, alive = alive_, found, seen = attempt.seen,
        done = std::move(done)](Result<ReadResult> from_files) mutable {
         // The store may have been closed while the read was out; the answer is good all the same.
         if (*alive) {
