@@ -18,12 +18,12 @@
 //   7. A deletion of other keys stays if something that should have gone before it stays, or if its
 //      bucket got something that it hides since the partition was begun. What is newer than the
 //      deletion may come all the time. If a row stays, the partition is not undisturbed.
-//   8. If another sweep has dropped deletions meanwhile, nothing of the page is written: what it read
+//   8. If another sweep has dropped deletions meanwhile, nothing of the page is written: what it
+//      read was read with them.
 //
 // Reading a page (1 to 5) runs on any thread over a snapshot; settle_page() runs on the loop, in
 // the turn in which what it leaves is written. Rule 17 says what it keeps, rule 18 what the bound
 // may be.
-//      was read with them.
 #include "storage/engine/sweep.h"
 
 #include <algorithm>
@@ -498,6 +498,29 @@ int64_t watched_below_us(const PurgeBound& bound) {
   return (std::clamp(bound.horizon_s, -kEnd_s, kEnd_s) + 1) * kSecond;
 }
 
+namespace {
+
+/// The keys of the page that may have been written since it was read, without values. Most pages
+/// meet no write: no value is read again.
+ValuesNow values_written_since(const Swept& swept, SweepWatches& watches, SweepWatches::Id watch) {
+  ValuesNow values;
+  for (const SweptKey& change : swept.changes)
+    if (watches.wrote(watch, change.key)) values.try_emplace(change.key);
+  return values;
+}
+
+/// Whether the deletion that `change` takes away must stay: a row that it hides is kept in its
+/// partition (`kept_in`), or a write that it hides has come since the partition was begun.
+bool still_hides(const SweptKey& change, const StorageKeyView& place, const Bytes& kept_in,
+                 const SweepWatches& watches, SweepWatches::Id watch) {
+  return (kept_in == place.partition_prefix ||
+          watches.wrote_hidden(watch, bucket_of(place.incarnation, place.position),
+                               change.uncovers_us)) &&
+         !TETRAD_MUTANT(purge_ignores_late) && !hides_nothing();
+}
+
+}  // namespace
+
 Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command,
                                        SweepWatches& watches, SweepWatches::Id watch,
                                        ReadValuesNow read_now, bool last_try) {
@@ -511,9 +534,7 @@ Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command
   const bool is_void = watches.is_void(watch);
   ValuesNow values;
   if (!is_void && !command.everything && !TETRAD_MUTANT(purge_ignores_newer)) {
-    // Most pages meet no write: no value is read again.
-    for (const SweptKey& change : swept.changes)
-      if (watches.wrote(watch, change.key)) values.try_emplace(change.key);
+    values = values_written_since(swept, watches, watch);
     if (!values.empty()) TETRAD_TRY_VOID(read_now(values));
   }
   // Left out of this page. If it was something that a cover hides, the covers of the same partition
@@ -548,15 +569,7 @@ Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command
     }
     TETRAD_ASSERT(next.uncovers_us == kNoTimestamp || place->kind != KeyKind::kRow);
     const bool uncovers = next.uncovers_us != kNoTimestamp && !command.everything;
-    // A row kept in this partition, or a write that the deletion hides since the partition was
-    // begun.
-    const bool hides_something =
-        uncovers &&
-        (kept_in == place->partition_prefix ||
-         watches.wrote_hidden(watch, bucket_of(place->incarnation, place->position),
-                              next.uncovers_us)) &&
-        !TETRAD_MUTANT(purge_ignores_late) && !hides_nothing();
-    if (hides_something) {
+    if (uncovers && still_hides(next, *place, kept_in, watches, watch)) {
       keep(next);
       continue;
     }
