@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// One task of a view: what view_runner.h says of an execution.
 //
 //   1. Choose a stamp above all that this store has seen of the row's bucket.
 //   2. Ask all live members of the sets in use for the row, its names and its tasks, with that
@@ -12,7 +13,6 @@
 //
 // Every step may fail and be done again: images carry the stamp, so the later execution wins
 // whatever the order of arrival (rule 24).
-// One task of a view: what view_runner.h says of an execution.
 #include <algorithm>
 
 #include "base/assert.h"
@@ -96,8 +96,20 @@ struct ViewRunner::Attempt {
     const auto found = std::ranges::find(answers, store, &Answer::from);
     return found == answers.end() ? nullptr : &*found;
   }
+  /// Names of all answers, of those too that are not in the group: a name too many only deletes
+  /// what is not there.
+  storage::ViewNamesByView names() const {
+    storage::ViewNamesByView all_names;
+    const auto add = [&](const storage::ViewNamesByView& names) {
+      for (const auto& [view, of_view] : names)
+        all_names[view].insert(of_view.begin(), of_view.end());
+    };
+    for (const Answer& answer : answers) add(answer.answer.names);
+    if (own_answer) add(own_answer->names);
+    return all_names;
+  }
   /// False: no group of equal answers, with that of `own` if it is a member, is large enough.
-  // Any group will do: they differ in what they lack, and each has W.
+  /// Any group will do: they differ in what they lack, and each has W.
   bool choose_group(const StoreAddress& own) {
     for (const Answer& leader : answers) {
       group.clear();
@@ -157,19 +169,10 @@ Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
       TETRAD_CO_TRY_VOID(co_await make_equal(*attempt));
       continue;
     }
-    // Names of all answers, of those too that are not in the group: a name too many only deletes
-    // what is not there.
-    storage::ViewNamesByView names;
-    for (const Attempt::Answer& answer : attempt->answers)
-      for (const auto& [view, of_view] : answer.answer.names)
-        names[view].insert(of_view.begin(), of_view.end());
-    if (attempt->own_answer)
-      for (const auto& [view, of_view] : attempt->own_answer->names)
-        names[view].insert(of_view.begin(), of_view.end());
     TETRAD_ASSERT(!attempt->group.empty());
     TETRAD_CO_TRY(ViewImages images, view_images(*attempt->makers, key.row,
                                                  attempt->answers[attempt->group.front()].values,
-                                                 names, attempt->stamp));
+                                                 attempt->names(), attempt->stamp));
     attempt->current = std::move(images.current);
     if (TETRAD_MUTANT(view_settled_early)) settle(*attempt);
     metrics_.rows_written.add(images.mutations.size());
