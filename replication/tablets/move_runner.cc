@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Changes of members, driven by the leader.
 //
 // On shard 0 of the leader of the metadata group. Each look:
 //   1. Forget everything if this node does not lead: another leader begins with what the map says.
@@ -11,7 +12,6 @@
 //
 // What this object knows of a change can be lost at any time: members answer again, and the map has
 // the stage.
-// Changes of members, driven by the leader.
 #include "replication/tablets/move_runner.h"
 
 #include <algorithm>
@@ -47,6 +47,47 @@ const Tablet* find_tablet(const TableInfo* table, TabletId id) {
 void add_load(const TableInfo& table, partitioner::StoreLoad& load) {
   for (const Tablet& tablet : table.tablets.tablets())
     for (const StoreAddress& member : all_members(tablet)) ++load[member];
+}
+
+/// The nodes that may hold a keyspace, which most keyspaces have in common.
+struct KeyspacePlace {
+  partitioner::Ring ring;
+  size_t members_most = 0;                          // that a tablet there can have
+  std::set<std::string, std::less<>> data_centers;  // empty: all that there are
+};
+
+/// The places of one look, each made when the first keyspace needs it. Both arguments outlive it.
+class KeyspacePlaces {
+ public:
+  KeyspacePlaces(const MetaState& state, const std::vector<partitioner::RingNode>& nodes)
+      : state_(state), nodes_(nodes) {}
+
+  /// Good as long as this object.
+  const KeyspacePlace& of(const std::string& keyspace) {
+    const auto data_centers = placed_in(state_, keyspace);
+    const auto known = places_.find(data_centers);
+    if (known != places_.end()) return known->second;
+    partitioner::Ring ring(nodes_for(data_centers, nodes_));
+    const size_t most = ring.replicas_of(0, partitioner::kReplicasPerDataCenter).size();
+    const bool is_everywhere = ring.nodes().size() == nodes_.size();
+    KeyspacePlace place{std::move(ring), most, {}};
+    if (!is_everywhere) place.data_centers = data_centers;
+    return places_.emplace(data_centers, std::move(place)).first->second;
+  }
+
+ private:
+  const MetaState& state_;
+  const std::vector<partitioner::RingNode>& nodes_;
+  std::map<std::set<std::string, std::less<>>, KeyspacePlace> places_;
+};
+
+/// A data centre of the tablet's members has more of them in one rack than its racks require.
+bool is_crowded(const MetaState& state, const Tablet& tablet, const partitioner::Ring& ring) {
+  return std::ranges::any_of(tablet.replicas, [&](const StoreAddress& member) {
+    const NodeInfo* node = state.node(member.host);
+    return node != nullptr &&
+           partitioner::rack_excess(ring.nodes(), tablet.replicas, node->data_center) != 0;
+  });
 }
 
 }  // namespace
@@ -244,39 +285,15 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
   if (changes_.size() >= options_.changes_at_once || state->tables.empty()) return;
   std::vector<partitioner::RingNode> nodes = ring_nodes(*state);
   if (nodes.empty()) return;
-  /// The nodes that may hold a keyspace, which most keyspaces have in common.
-  struct Place {
-    partitioner::Ring ring;
-    size_t members_most = 0;
-    std::set<std::string, std::less<>> data_centers;  // empty: all that there are
-  };
-  std::map<std::set<std::string, std::less<>>, Place> places;
-  const auto place_of = [&](const std::string& keyspace) -> const Place& {
-    const auto data_centers = placed_in(*state, keyspace);
-    const auto known = places.find(data_centers);
-    if (known != places.end()) return known->second;
-    partitioner::Ring ring(nodes_for(data_centers, nodes));
-    const size_t most = ring.replicas_of(0, partitioner::kReplicasPerDataCenter).size();
-    const bool is_everywhere = ring.nodes().size() == nodes.size();
-    Place place{std::move(ring), most, {}};
-    if (!is_everywhere) place.data_centers = data_centers;
-    return places.emplace(data_centers, std::move(place)).first->second;
-  };
+  KeyspacePlaces places(*state, nodes);
   // Counting all tablets is work: only when the first tablet needs something.
   partitioner::StoreLoad load;  // counted when there is something to do
   // Racks change seldom and heal slowly: looked at once in racks_period_us.
   const bool looks_at_racks = reactor_.now_us() >= racks_next_us_;
   if (looks_at_racks) racks_next_us_ = reactor_.now_us() + options_.racks_period_us;
-  const auto is_crowded = [&](const Tablet& tablet, const partitioner::Ring& ring) {
-    return std::ranges::any_of(tablet.replicas, [&](const StoreAddress& member) {
-      const NodeInfo* node = state->node(member.host);
-      return node != nullptr &&
-             partitioner::rack_excess(ring.nodes(), tablet.replicas, node->data_center) != 0;
-    });
-  };
-  const auto as_it_should_be = [&](const Tablet& tablet, const Place& place) {
+  const auto as_it_should_be = [&](const Tablet& tablet, const KeyspacePlace& place) {
     return tablet.replicas.size() >= place.members_most &&
-           !(looks_at_racks && is_crowded(tablet, place.ring)) &&
+           !(looks_at_racks && is_crowded(*state, tablet, place.ring)) &&
            std::all_of(tablet.replicas.begin(), tablet.replicas.end(), [&](const auto& member) {
              const NodeInfo* node = state->node(member.host);
              return node != nullptr && node->state == NodeState::kNormal &&
@@ -287,7 +304,7 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
   const Outlook outlook = [this](const StoreAddress& member) { return outlook_of(member); };
   for (const auto& [id, table] : state->tables) {
     partitioner::StoreLoad of_table;
-    const Place& place = place_of(table->keyspace);
+    const KeyspacePlace& place = places.of(table->keyspace);
     if (place.ring.nodes().empty()) continue;
     for (const Tablet& tablet : table->tablets.tablets()) {
       if (changes_.size() >= options_.changes_at_once) return;
