@@ -12,22 +12,21 @@
 #include "base/assert.h"
 #include "base/data_mutants.h"
 #include "storage/engine/dead_walk.h"
+#include "storage/engine/partition_keys.h"
 #include "storage/engine/partition_tombstones.h"
+#include "storage/engine/row_counter.h"
 #include "storage/engine/shown_record.h"
 #include "storage/engine/tombstone_filter.h"
 #include "storage/engine/tombstone_window.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
-#include "storage/row/row_fold.h"
-#include "storage/row/row_weight.h"
 #include "storage/row/storage_key.h"
 
 namespace tetrad::storage {
 namespace {
 
-// Up to this many, each row looks for its own tombstones, which is cheaper than all between the
-// first and the last.
-/// More named rows are taken for one slice where range tombstones are concerned.
+/// More named rows are taken for one slice where range tombstones are concerned. Up to this many,
+/// each row looks for its own tombstones, which is cheaper than all between the first and the last.
 constexpr size_t kRowsApart = 16;
 
 /// What becomes of the page after a row or a partition.
@@ -45,7 +44,12 @@ class Reader {
   /// `sink`: gets the rows in place of the result; the command is then live_only.
   Reader(KeyView& view, const ReadCommand& command, const TableContents& contents,
          uint64_t keys_max, RowSink* sink = nullptr)
-      : view_(view), command_(command), contents_(contents), keys_max_(keys_max), sink_(sink) {
+      : view_(view),
+        command_(command),
+        contents_(contents),
+        keys_max_(keys_max),
+        sink_(sink),
+        counter_(command) {
     TETRAD_ASSERT(sink == nullptr || (command.live_only && !command.count_only));
     // Only answers that are compared are cut at the horizon (rule 6): one replica may have purged
     // what another still has.
@@ -55,9 +59,7 @@ class Reader {
 
   Result<void> run() {
     // A fold that cannot go on is an error of the state that came with the command.
-    if (command_.fold != nullptr && command_.count_only) {
-      TETRAD_TRY(fold_, command_.fold->go_on(command_.fold_state, command_.now_s));
-    }
+    if (command_.count_only) TETRAD_TRY_VOID(counter_.begin());
     if (command_.is_range) {
       TETRAD_TRY_VOID(run_range());
     } else {
@@ -79,20 +81,20 @@ class Reader {
     if (resume) resume_key_ = BytesView(*resume->clustering_key);
     // Most tables never had a static cell or a partition tombstone: no look-up then.
     if (contents_.headers) {
-      TETRAD_TRY(const auto header, view_.get(key_of(KeyKind::kHeader, {})));
+      TETRAD_TRY(const auto header, view_.get(keys_.key_of(KeyKind::kHeader, {})));
       if (header) TETRAD_TRY_VOID(take_header(*header));
     }
     if (contents_.any_range_tombstones())
-      window_.emplace(view_, prefix_, contents_, header_.deletion, !command_.live_only);
+      window_.emplace(view_, keys_.prefix(), contents_, header_.deletion, !command_.live_only);
     // The per-partition limit was used up by earlier pages.
     Next next = rows_left_ > 0 ? Next::kGoOn : Next::kPartitionDone;
     if (next == Next::kGoOn) {
       if (!command_.rows.empty()) {
         TETRAD_TRY(next, read_named_rows(nullptr));
       } else {
-        KeyView::Bounds bounds{Bytes(key_of(KeyKind::kRow, slices_start())),
-                               Bytes(key_of(KeyKind::kRow, slices_end())), true, command_.reversed,
-                               prefix_bytes_};
+        KeyView::Bounds bounds{Bytes(keys_.key_of(KeyKind::kRow, command_.slices_start())),
+                               Bytes(keys_.key_of(KeyKind::kRow, command_.slices_end())), true,
+                               command_.reversed, keys_.prefix().size()};
         const std::unique_ptr<KeyIterator> it = view_.iterate(std::move(bounds));
         bounds_are_slice_ = command_.clustering_ranges.size() <= 1;
         TETRAD_TRY(next, read_slices(*it, false));
@@ -100,17 +102,12 @@ class Reader {
       }
     } else if (window_) {
       // No rows are wanted, but an answer that is compared must have all tombstones of the slices.
-      window_->begin(slices_start(), "\xFF", command_.reversed);
+      window_->begin(command_.slices_start(), "\xFF", command_.reversed);
       TETRAD_TRY_VOID(window_->finish());
     }
     TETRAD_TRY_VOID(end_partition(next));
     TETRAD_ASSERT(partition_live_ <= rows_left_);
-    // Rule 5: the answer says up to which key it is complete.
-    if (next == Next::kPageDone) {
-      result_.exhausted = false;
-      result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};
-      rows_of_last_ = partition_live_;
-    }
+    if (next == Next::kPageDone) stop_inside();
     return {};
   }
 
@@ -156,8 +153,8 @@ class Reader {
       TETRAD_TRY_VOID(take_header(it.value()));
       it.next();
     }
-    TETRAD_TRY(steps_, read_range_tombstones(it, prefix_, slices_start(), header_.deletion,
-                                             partition_arena_, examined_));
+    TETRAD_TRY(steps_, read_range_tombstones(it, keys_.prefix(), command_.slices_start(),
+                                             header_.deletion, partition_arena_, examined_));
     Next next = rows_left_ > 0 ? Next::kGoOn : Next::kPartitionDone;
     if (next == Next::kGoOn) {
       if (command_.rows.empty()) {
@@ -171,15 +168,13 @@ class Reader {
     // deliver.
     TETRAD_TRY_VOID(end_partition(next));
     if (next == Next::kPageDone) {
-      result_.exhausted = false;
-      result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};
-      rows_of_last_ = partition_live_;
+      stop_inside();
       return next;
     }
     // Moving backwards, or to single rows, may have led anywhere.
     if (command_.reversed || !command_.rows.empty() ||
-        (it.valid() && it.key().starts_with(prefix_)))
-      it.seek(prefix_ + kPastKinds);
+        (it.valid() && it.key().starts_with(keys_.prefix())))
+      it.seek(keys_.prefix() + kPastKinds);
     pass_over_registers(it);
     TETRAD_TRY_VOID(it.status());
     // Limits count between partitions as well as inside.
@@ -202,16 +197,14 @@ class Reader {
   void begin_partition(RingPosition position, BytesView partition_key) {
     position_ = position;
     partition_key_ = partition_key;
-    prefix_.clear();
-    append_partition_prefix(prefix_, command_.incarnation, position, partition_key);
-    prefix_bytes_ = prefix_.size();
+    keys_.begin_partition(command_.incarnation, position, partition_key);
     header_ = {};
     steps_.clear();
     partition_arena_ = base::Arena();
     resume_key_.reset();
     rows_.clear();
     begun_in_sink_ = false;
-    begun_in_fold_ = false;
+    counter_.begin_partition();
     partition_live_ = 0;
     // Only the partition in which the page before stopped counts what it delivered.
     const bool resumed =
@@ -221,26 +214,6 @@ class Reader {
     rows_done_ = resumed ? command_.partition_rows_done : 0;
     const uint32_t limit = command_.distinct_partitions ? 1 : command_.per_partition_limit;
     rows_left_ = limit == ReadCommand::kNoLimit ? limit : limit - std::min(limit, rows_done_);
-  }
-
-  /// A key of this partition; good until the next call.
-  BytesView key_of(KeyKind kind, BytesView clustering_key) {
-    // One buffer for all keys of a partition, since they differ behind the prefix alone.
-    key_.assign(prefix_, 0, prefix_bytes_);
-    key_.push_back(static_cast<char>(kind));
-    key_.append(clustering_key);
-    return key_;
-  }
-
-  BytesView slices_start() const {
-    if (!command_.rows.empty()) return command_.rows.front();
-    return command_.clustering_ranges.empty() ? BytesView()
-                                              : BytesView(command_.clustering_ranges.front().start);
-  }
-  BytesView slices_end() const {
-    if (!command_.rows.empty()) return "\xFF";
-    return command_.clustering_ranges.empty() ? BytesView("\xFF")
-                                              : BytesView(command_.clustering_ranges.back().end);
   }
 
   Result<void> take_header(BytesView value) {
@@ -266,7 +239,7 @@ class Reader {
       if (window_ && !one_slice) window_->begin(row, row + '\0', command_.reversed);
       // Its tombstones are delivered even when the row is not.
       if (window_ && !command_.live_only) TETRAD_TRY_VOID(window_->at(row));
-      const BytesView key = key_of(KeyKind::kRow, row);
+      const BytesView key = keys_.key_of(KeyKind::kRow, row);
       std::optional<BytesView> value;
       if (it == nullptr) {
         TETRAD_TRY(value, view_.get(key));
@@ -318,12 +291,12 @@ class Reader {
     DeadWalk dead(view_, command_, contents_, start, kDeadRowsMin);
     const BytesView first = dead.skip(start);
     if (first >= end) return Next::kGoOn;
-    if (!in_place) it.seek(key_of(KeyKind::kRow, first));
+    if (!in_place) it.seek(keys_.key_of(KeyKind::kRow, first));
     while (it.valid()) {
       const BytesView key = it.key();
       // With one slice the iterator's own bounds say it all, and two comparisons a row are saved.
-      if (!bounds_are_slice_ && !is_row_here(key)) break;
-      const BytesView clustering_key = key.substr(prefix_bytes_ + 1);
+      if (!bounds_are_slice_ && !keys_.is_row(key)) break;
+      const BytesView clustering_key = keys_.clustering_key_of(key);
       if (!bounds_are_slice_ && clustering_key >= end) break;
       TETRAD_TRY(const Next next, take_row(clustering_key, it.value()));
       dead.walk_past(clustering_key, row_is_dead_);
@@ -334,7 +307,7 @@ class Reader {
       // The row that was taken begins a known run: the run's other rows need not be looked at.
       if (const DeadRun* known = row_is_dead_ ? dead.begins_at(clustering_key) : nullptr) {
         if (known->end >= end) break;
-        it.seek(key_of(KeyKind::kRow, known->end));
+        it.seek(keys_.key_of(KeyKind::kRow, known->end));
       } else {
         it.next();
       }
@@ -349,11 +322,11 @@ class Reader {
     DeadWalk dead(view_, command_, contents_, end, kDeadRowsMin);
     const BytesView last = dead.skip_back(end);
     if (last <= start) return Next::kGoOn;
-    it.seek_before(key_of(KeyKind::kRow, last));
+    it.seek_before(keys_.key_of(KeyKind::kRow, last));
     while (it.valid()) {
       const BytesView key = it.key();
-      if (!is_row_here(key)) break;
-      const BytesView clustering_key = key.substr(prefix_bytes_ + 1);
+      if (!keys_.is_row(key)) break;
+      const BytesView clustering_key = keys_.clustering_key_of(key);
       if (clustering_key < start) break;
       TETRAD_TRY(const Next next, take_row(clustering_key, it.value()));
       dead.walk_past(clustering_key, row_is_dead_);
@@ -363,7 +336,7 @@ class Reader {
       }
       if (const DeadRun* known = row_is_dead_ ? dead.begins_at(clustering_key) : nullptr) {
         if (known->start <= start) break;
-        it.seek_before(key_of(KeyKind::kRow, known->start));
+        it.seek_before(keys_.key_of(KeyKind::kRow, known->start));
       } else {
         it.prev();
       }
@@ -371,11 +344,6 @@ class Reader {
     TETRAD_TRY_VOID(it.status());
     dead.end_slice(start);
     return Next::kGoOn;
-  }
-
-  bool is_row_here(BytesView key) const {
-    return key.size() > prefix_bytes_ && key[prefix_bytes_] == static_cast<char>(KeyKind::kRow) &&
-           key.starts_with(prefix_);
   }
 
   // ---- a row ----
@@ -423,9 +391,7 @@ class Reader {
     TETRAD_TRY_VOID(deliver(clustering_key, value, as_stored));
     // LIMIT counts live rows, never tombstones.
     if (live) {
-      if (command_.count_only)
-        weight_ += row_weight(clustering_key.size() + live_bytes(row_, command_.now_s));
-      if (fold_ != nullptr) fold_row(clustering_key);
+      if (command_.count_only) counter_.take_row(counted(), clustering_key, row_);
       ++partition_live_;
       ++result_.live_row_count;
       if (partition_live_ >= rows_left_) return Next::kPartitionDone;
@@ -473,6 +439,13 @@ class Reader {
     return begun;
   }
 
+  /// The page ends behind the row taken last. Rule 5: the answer says up to which key it is complete.
+  void stop_inside() {
+    result_.exhausted = false;
+    result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};
+    rows_of_last_ = partition_live_;
+  }
+
   // ---- what a partition delivers besides rows ----
 
   /// `how`: done, or cut after last_key_.
@@ -485,7 +458,7 @@ class Reader {
     const bool static_only = static_live && !cut && partition_live_ == 0 && rows_done_ == 0;
     if (static_only) {
       ++result_.live_row_count;
-      if (fold_ != nullptr) begin_in_fold(false);
+      if (command_.count_only) counter_.take_static_row(counted());
     }
     // With rows that are compared the partition is kept, for the digest.
     if (counts_alone()) return {};
@@ -516,23 +489,10 @@ class Reader {
   /// Nobody compares what is counted: the rows need not be kept.
   bool counts_alone() const { return command_.count_only && command_.live_only; }
 
-  // The fold's result is unset then; nothing else of the answer changes.
-  /// A fold that fails is given up: who asked for it reads the rows.
-  void begin_in_fold(bool rows_follow) {
-    begun_in_fold_ = true;
-    if (!fold_->begin_partition(position_, partition_key_, header_, rows_follow)) fold_.reset();
-  }
-  void fold_row(BytesView clustering_key) {
-    if (!begun_in_fold_) begin_in_fold(true);
-    if (fold_ != nullptr && !fold_->take_row(clustering_key, row_)) fold_.reset();
-  }
+  CountedPartition counted() const { return {position_, partition_key_, header_}; }
 
   void keep_count() {
-    result_.count.emplace().rows_of_last = rows_of_last_;
-    result_.count->weight = weight_;
-    if (fold_ != nullptr) {
-      if (auto state = fold_->state()) result_.count->folded = std::move(*state);
-    }
+    result_.count = counter_.count(rows_of_last_);
     // Equal digests of counted rows mean equal rows, so the rows themselves need not be sent.
     if (!command_.live_only) result_.count->digest = digest_of(result_);
     result_.partitions.clear();
@@ -564,7 +524,8 @@ class Reader {
     if (cut && command_.reversed) from = last_key_;
     if (cut && !command_.reversed) to = last_key_ + '\0';
     const auto add = [&](BytesView start, BytesView end) {
-      add_shown(steps, std::max(start, BytesView(from)), std::min(end, BytesView(to)), shown);
+      bytes_ += append_shown_steps(steps, std::max(start, BytesView(from)),
+                                   std::min(end, BytesView(to)), bound_, result_.arena, shown);
     };
     for (const Bytes& row : command_.rows) add(row, row + '\0');
     if (command_.rows.empty()) {
@@ -574,56 +535,35 @@ class Reader {
     return shown;
   }
 
-  // Neighbouring steps with one deletion become one, so that equal content has one form (rule 6).
-  /// What of the steps lies in [start, end). Bounds may be temporaries: what is added is copied.
-  void add_shown(const TombstoneSteps& steps, BytesView start, BytesView end,
-                 TombstoneSteps& shown) {
-    TombstoneSteps cut;
-    append_cut_steps(steps, start, end, cut);
-    for (const RangeTombstoneView& step : cut) {
-      if (bound_.takes(step.deletion)) continue;
-      const BytesView step_end = result_.arena.copy(step.end);
-      bytes_ += step.start.size() + step.end.size();
-      const bool adjoins = !shown.empty() && shown.back().end == step.start &&
-                           shown.back().deletion == step.deletion;
-      if (adjoins) {
-        shown.back().end = step_end;
-      } else {
-        shown.push_back({result_.arena.copy(step.start), step_end, step.deletion});
-      }
-    }
-  }
-
   KeyView& view_;
   const ReadCommand& command_;
   const TableContents contents_;
   const uint64_t keys_max_;
   RowSink* const sink_;
-  std::unique_ptr<RowFold> fold_;  // of a command with one, until it fails
-  PurgeBound bound_;               // what is left out of an answer that is compared
+  RowCounter counter_;  // of a command with count_only
+  PurgeBound bound_;    // what is left out of an answer that is compared
   ReadResult result_;
-  uint64_t bytes_ = 0, examined_ = 0, weight_ = 0;
+  uint64_t bytes_ = 0, examined_ = 0;
   uint32_t rows_of_last_ = 0;
 
   // the partition being read
   RingPosition position_;
   BytesView partition_key_;
-  Bytes prefix_;
-  size_t prefix_bytes_ = 0;
+  PartitionKeys keys_;
   RowRecord header_;
   TombstoneSteps steps_;                   // of a range's partition
   std::optional<TombstoneWindow> window_;  // of a partition that is read alone
   base::Arena partition_arena_;            // of header_ and steps_
   std::optional<BytesView> resume_key_;
   std::vector<RowData> rows_;
-  bool begun_in_sink_ = false, begun_in_fold_ = false;
+  bool begun_in_sink_ = false;
   bool bounds_are_slice_ = false;  // the iterator gives rows of the one slice only
   uint32_t partition_live_ = 0, rows_done_ = 0, rows_left_ = 0;
   Bytes last_key_;
 
-  bool row_is_dead_ = false;           // the one taken last
-  RowRecord row_;                      // scratch: the row being looked at
-  Bytes key_, record_, resume_start_;  // scratch
+  bool row_is_dead_ = false;     // the one taken last
+  RowRecord row_;                // scratch: the row being looked at
+  Bytes record_, resume_start_;  // scratch
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All range tombstones of a partition, from an iterator that comes by them.
+// All range tombstones of a partition, from an iterator that comes by them, and the part of them
+// that an answer delivers.
 #include "storage/engine/partition_tombstones.h"
 
 #include <vector>
@@ -32,6 +33,26 @@ Result<TombstoneSteps> read_range_tombstones(KeyIterator& it, BytesView prefix,
     for (const TombstoneEnd& e : set) tombstones.push_back({start, arena.copy(e.end), e.deletion});
   }
   return make_steps(std::move(tombstones), partition);
+}
+
+uint64_t append_shown_steps(const TombstoneSteps& steps, BytesView start, BytesView end,
+                            const PurgeBound& bound, base::Arena& arena, TombstoneSteps& shown) {
+  uint64_t bytes = 0;
+  TombstoneSteps cut;
+  append_cut_steps(steps, start, end, cut);
+  for (const RangeTombstoneView& step : cut) {
+    if (bound.takes(step.deletion)) continue;
+    const BytesView step_end = arena.copy(step.end);
+    bytes += step.start.size() + step.end.size();
+    const bool adjoins =
+        !shown.empty() && shown.back().end == step.start && shown.back().deletion == step.deletion;
+    if (adjoins) {
+      shown.back().end = step_end;
+    } else {
+      shown.push_back({arena.copy(step.start), step_end, step.deletion});
+    }
+  }
+  return bytes;
 }
 
 }  // namespace tetrad::storage

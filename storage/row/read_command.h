@@ -130,6 +130,17 @@ struct ReadCommand {
   /// client). False: everything a merge needs (dead rows, range tombstones, headers), cut to the
   /// read's slices.
   bool live_only = true;
+
+  /// All clustering keys that are wanted of a partition lie in [slices_start(), slices_end()).
+  /// "\xFF" lies behind every key.
+  BytesView slices_start() const {
+    if (!rows.empty()) return rows.front();
+    return clustering_ranges.empty() ? BytesView() : BytesView(clustering_ranges.front().start);
+  }
+  BytesView slices_end() const {
+    if (!rows.empty()) return "\xFF";
+    return clustering_ranges.empty() ? BytesView("\xFF") : BytesView(clustering_ranges.back().end);
+  }
 };
 
 void encode_read_command(const ReadCommand& command, Bytes& out);
