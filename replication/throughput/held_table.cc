@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Meters, buckets and their lending; what they promise is in the header.
+//
+// The numbers guard against two failures: crumbs, when a bucket that is nearly empty answers each
+// of many borrowers with a few tokens, and hoarding, when one borrower gets all that the others
+// wait for. So a loan is at least a fraction of a full bucket (`least` in lend()), and at most a
+// tenth of a second's worth or half of an even part.
 #include "replication/throughput/held_table.h"
 
 #include <algorithm>
@@ -24,6 +30,8 @@ constexpr int64_t kAsksAfterUs = 300'000;  // a longer time does not make the ne
 std::vector<const Tablet*> meeting(const TabletMap& map, RingRange range) {
   std::vector<const Tablet*> out;
   const std::vector<Tablet>& tablets = map.tablets();
+  // Backwards from the tablet in which `range` ends: the map is sorted by range, and find() is a
+  // binary search.
   for (auto at = static_cast<size_t>(&map.find(range.end) - tablets.data());; --at) {
     out.push_back(&tablets[at]);
     if (at == 0 || tablets[at].range.start <= range.start) break;
@@ -37,8 +45,10 @@ std::vector<const Tablet*> meeting(const TabletMap& map, RingRange range) {
 void RateMeter::advance(base::MonotonicUs now_us) {
   const int64_t passed_us = now_us - begun_us_;
   if (passed_us < kHalfSecondUs) return;
+  // A pause of a second or more leaves nothing of what was before it.
   before_ = passed_us < kSecondUs ? now_ : 0;
   now_ = 0;
+  // The grid of half seconds is kept while amounts come in, so that none is counted in two of them.
   begun_us_ = passed_us < kSecondUs ? begun_us_ + kHalfSecondUs : now_us;
 }
 
@@ -51,6 +61,7 @@ uint64_t RateMeter::per_s(base::MonotonicUs now_us) {
   advance(now_us);
   const int64_t passed_us = std::max<int64_t>(now_us - begun_us_, 0);
   const uint64_t sum = std::min(now_ + before_, TokenBucket::kPerSecondMax);
+  // The sum is of half a second before `begun_us_` and of what has passed since.
   return sum * kSecondUs / static_cast<uint64_t>(kHalfSecondUs + passed_us);
 }
 
@@ -58,6 +69,7 @@ void Borrowers::note(uint64_t who, base::MonotonicUs now_us) {
   const auto found = std::ranges::find(seen_, who, &std::pair<uint64_t, int64_t>::first);
   if (found != seen_.end()) {
     found->second = now_us;
+    // A few hundred are enough: lend() only needs to know that they are many.
   } else if (seen_.size() < kMost) {
     seen_.emplace_back(who, now_us);
   }
@@ -70,6 +82,7 @@ size_t Borrowers::count(base::MonotonicUs now_us) {
 
 HeldBucket HeldBucket::idle(uint64_t rate, int64_t idle_us, base::MonotonicUs now_us) {
   TETRAD_ASSERT(idle_us >= 0);
+  // The bucket holds one second's worth; all whole seconds of idleness are in the bank.
   const int64_t level = static_cast<int64_t>(rate) * std::min(idle_us, kSecondUs) / kSecondUs;
   HeldBucket out(rate, level, now_us);
   out.add_to_bank(std::min(static_cast<uint64_t>(idle_us / kSecondUs), kBanked_s) * rate);
@@ -85,6 +98,7 @@ void HeldBucket::set_rate(uint64_t wanted_per_s, base::MonotonicUs now_us) {
 }
 
 void HeldBucket::settle(base::MonotonicUs now_us) {
+  // What did not fit goes to others of the table first, as spare, and only the rest to the bank.
   spare_ += bucket.take_spilled(now_us);
   const uint64_t kept = std::min(spare_, per_s / kSparePerSecond);
   if (burst_per_s_ != 0) add_to_bank(spare_ - kept);
@@ -99,10 +113,12 @@ uint64_t HeldBucket::spare(base::MonotonicUs now_us) {
 void HeldBucket::burst(uint64_t burst_per_s, base::MonotonicUs now_us) {
   settle(now_us);
   burst_per_s_ = burst_per_s;
+  // Bursts were switched off: what is banked must not come to light when they are allowed again.
   if (burst_per_s_ == 0) bank_ = 0;
   const int64_t passed_us = std::min(now_us - std::exchange(burst_us_, now_us), kSecondUs);
   const int64_t room = bucket.held() - bucket.level(now_us);
   if (bank_ == 0 || room <= 0 || passed_us <= 0) return;
+  // The bank flows in at its own rate, never all at once.
   const uint64_t allowed = burst_per_s * static_cast<uint64_t>(passed_us) / kSecondUs;
   const uint64_t drawn = std::min({bank_, allowed, static_cast<uint64_t>(room)});
   bank_ -= drawn;
@@ -118,17 +134,20 @@ void HeldBucket::take_over(const HeldBucket& before, size_t parts, int64_t level
   if (level >= 0)
     bucket.put(static_cast<uint64_t>(level), now_us);
   else
+    // A debt is divided as a level is: a split must not forgive it.
     bucket.take(static_cast<uint64_t>(-level), now_us);
   burst_per_s_ = before.burst_per_s_;
   add_to_bank(before.bank_ / parts);
   used_us = std::max(used_us, before.used_us);
   table = before.table;
+  // Use and refusals go on under the part that has kept the number; the other ones begin anew.
   if (before.tablet != tablet) return;
   use = before.use;
   refused = before.refused;
 }
 
 uint64_t HeldBucket::give(uint64_t wanted, base::MonotonicUs now_us) {
+  // Half, rounded up: the next one who asks finds the other half.
   const uint64_t given = std::min(wanted, (spare(now_us) + 1) / 2);
   TETRAD_ASSERT(given <= spare_);
   if (!TETRAD_MUTANT(throughput_given_kept)) spare_ -= given;
@@ -136,6 +155,7 @@ uint64_t HeldBucket::give(uint64_t wanted, base::MonotonicUs now_us) {
 }
 
 uint64_t HeldBucket::beside_bank(uint64_t most_per_s) const {
+  // While there is a bank, bursts come from it; only what it does not give may come from others.
   return bank_ == 0 ? most_per_s : most_per_s - std::min(burst_per_s_, most_per_s);
 }
 
@@ -143,7 +163,9 @@ uint64_t HeldBucket::lacks(uint64_t most_per_s, base::MonotonicUs now_us) {
   const uint64_t asked_per_s = asked.per_s(now_us);
   const int64_t level = bucket.level(now_us);
   most_per_s = beside_bank(most_per_s);
+  // Below nine tenths of its own part, and without a debt, a bucket manages alone.
   if ((asked_per_s <= per_s / 10 * 9 && level >= 0) || most_per_s <= per_s) return 0;
+  // Three tenths of a second: gifts come every 100 ms, and one or two may be lost or late.
   const auto wanted = static_cast<int64_t>(std::min(asked_per_s, most_per_s) / 10 * 3);
   return level >= wanted ? 0 : static_cast<uint64_t>(wanted - level);
 }
@@ -161,6 +183,7 @@ Slice lend(TokenBucket& bucket, uint64_t per_s, size_t borrowers, base::Monotoni
   const auto sharing = static_cast<int64_t>(std::clamp<size_t>(borrowers, 1, kTellingBorrowers));
   const int64_t least = std::max<int64_t>(bucket.held() / 40 / sharing, 1);
   const int64_t level = bucket.level(now_us);
+  // Nothing rather than a crumb: who asks learns when there is a loan worth the message.
   if (level < least) return {0, bucket.us_until(least, now_us)};
   const int64_t part = level / (2 * static_cast<int64_t>(std::max<size_t>(borrowers, 1)));
   Slice out;
@@ -176,9 +199,12 @@ void HeldTable::follow(const TabletMap& map, uint64_t per_s, base::MonotonicUs n
     return;
   }
   version_ = map.version();
+  // The map has changed. Each old bucket is cut into the tablets that its range meets now. After a
+  // merge two old buckets meet one tablet: the second adds to what the first has left there.
   ByEnd before = std::exchange(buckets_, {});
   for (auto& [end, held] : before) {
     const std::vector<const Tablet*> parts = meeting(map, held.range);
+    // Most tablets are untouched by a split or a merge elsewhere.
     if (parts.size() == 1 && parts[0]->id == held.tablet && parts[0]->range == held.range) {
       held.set_rate(per_s, now_us);
       buckets_.emplace(end, std::move(held));
@@ -187,6 +213,7 @@ void HeldTable::follow(const TabletMap& map, uint64_t per_s, base::MonotonicUs n
     int64_t level = held.bucket.level(now_us);
     if (TETRAD_MUTANT(throughput_debt_dropped)) level = std::max<int64_t>(level, 0);
     for (size_t i = 0; i < parts.size(); ++i) {
+      // The rest of the division goes to later parts, so the parts add up to the level exactly.
       const int64_t part = level / static_cast<int64_t>(parts.size() - i);
       level -= part;
       HeldBucket* known = find(*parts[i]);
@@ -223,6 +250,8 @@ void HeldTable::spread(uint64_t given, uint64_t most_per_s, base::MonotonicUs no
   if (given == 0 || buckets_.empty()) return;
   std::vector<std::pair<HeldBucket*, uint64_t>> lacking;
   double lacking_in_all = 0;
+  // Needs may have passed since the gift was asked for: then the emptiest bucket takes what nobody
+  // lacks.
   HeldBucket* emptiest = &buckets_.begin()->second;
   for (auto& [end, held] : buckets_) {
     const uint64_t lacks = held.lacks(most_per_s, now_us);
@@ -230,6 +259,8 @@ void HeldTable::spread(uint64_t given, uint64_t most_per_s, base::MonotonicUs no
     lacking_in_all += static_cast<double>(lacks);
     if (held.bucket.level(now_us) < emptiest->bucket.level(now_us)) emptiest = &held;
   }
+  // In floating point since the product of two weights may overflow; rounding errors are caught by
+  // the minimum below.
   const double share = lacking.empty() ? 0 : static_cast<double>(given) / lacking_in_all;
   for (const auto& [held, lacks] : lacking) {
     const auto wanted = static_cast<uint64_t>(static_cast<double>(lacks) * std::min(share, 1.0));

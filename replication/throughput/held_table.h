@@ -24,6 +24,7 @@ class RateMeter {
  public:
   explicit RateMeter(base::MonotonicUs now_us) : begun_us_(now_us) {}
   void add(uint64_t amount, base::MonotonicUs now_us);
+  /// The amounts of this half second and the one before, over the time that they are of.
   uint64_t per_s(base::MonotonicUs now_us);
 
  private:
@@ -56,6 +57,8 @@ struct HeldBucket {
   /// Of which nothing was lent in the last `idle_us`.
   static HeldBucket idle(uint64_t rate, int64_t idle_us, base::MonotonicUs now_us);
 
+  /// When the table's throughput, or its number of tablets, has changed. What is in the bucket
+  /// stays.
   void set_rate(uint64_t wanted_per_s, base::MonotonicUs now_us);
   /// Fills the bucket from what is banked, by `burst_per_s` beside its own rate; 0: nothing is banked.
   void burst(uint64_t burst_per_s, base::MonotonicUs now_us);
@@ -113,6 +116,9 @@ struct Slice {
 /// it is lent from, at least the bucket's own rate.
 Slice lend(TokenBucket& bucket, uint64_t per_s, size_t borrowers, base::MonotonicUs now_us);
 
+/// The buckets of one table on one node. Belongs to ThroughputHolder, on the first shard's thread.
+/// Always: ranges of buckets are tablets of the map that was followed last, and do not overlap; so
+/// the end of a range names a bucket.
 class HeldTable {
  public:
   using ByEnd = std::map<RingPosition, HeldBucket>;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reports of used throughputs: their encoding, and the newest of each bucket. The grammar is in the
+// header.
 #include "replication/throughput/throughput_board.h"
 
 #include "base/byte_io.h"
@@ -7,6 +9,8 @@ namespace tetrad::replication {
 
 namespace {
 
+// An older or newer program's report of another format is refused as a whole; the next one comes
+// within a minute.
 constexpr uint8_t kReportFormat = 1;
 constexpr int64_t kForgottenAfterUs = int64_t{2} * 3600 * 1'000'000;
 constexpr int64_t kForgetEveryUs = 60'000'000;
@@ -43,6 +47,7 @@ Result<ThroughputReport> decode_throughput_report(BytesView body) {
   if (format != kReportFormat)
     return fail(ErrorCode::kCorruption, "report of throughputs of format {}", format);
   TETRAD_TRY(const uint64_t count, in.read_varint());
+  // Checked before anything is allocated: the count comes from the network.
   if (count > kThroughputReportEntriesMax)
     return fail(ErrorCode::kCorruption, "a report of {} throughputs, at most {}", count,
                 kThroughputReportEntriesMax);
@@ -65,9 +70,11 @@ void ThroughputBoard::take(const ThroughputReport& report, base::MonotonicUs now
   bool has_changed = false;
   for (const auto& [key, use] : report) {
     const auto [told, is_new] = told_.try_emplace(key);
+    // Equal reports keep the version, so that who shows the board need not make its rows anew.
     if (is_new || told->second.use != use) has_changed = true;
     told->second = {use, now_us};
   }
+  // Buckets of dropped tables and of tablets that were split are never reported again.
   if (now_us - forgotten_us_ >= kForgetEveryUs) {
     forgotten_us_ = now_us;
     const size_t forgotten = std::erase_if(

@@ -19,6 +19,7 @@
 
 namespace tetrad::replication {
 
+/// Buckets whose use has changed, each once.
 using ThroughputReport = std::vector<std::pair<ThroughputKey, UsedThroughput>>;
 /// More go in another report.
 inline constexpr size_t kThroughputReportEntriesMax = 2048;
@@ -30,6 +31,7 @@ Result<ThroughputReport> decode_throughput_report(BytesView body);
 /// On shard 0 of every node. What nobody has reported for two hours is forgotten.
 class ThroughputBoard {
  public:
+  /// The newest report of a bucket, and when it came, by this node's clock.
   struct Told {
     UsedThroughput use;
     base::MonotonicUs at_us = 0;

@@ -109,12 +109,15 @@ std::vector<ThroughputGate::Taken> ThroughputGate::sum_up(const std::vector<Thro
 
 void ThroughputGate::spend(const AccountPtr& account, int64_t weight) {
   account->balance -= weight;
+  // Asks before the slice is used up, so that a steady stream of requests never waits for the
+  // answer.
   if (account->balance < account->slice() / 4 && reactor_.now_us() >= account->nothing_before_us)
     ask(account);
 }
 
 int64_t ThroughputGate::line_us(const Account& account) const {
   const int64_t empty_us = std::max<int64_t>(account.nothing_before_us - reactor_.now_us(), 0);
+  // In steps of a millisecond; + 1 keeps the divisor from being zero at rates under 1,000.
   const auto per_ms = static_cast<int64_t>(std::max(account.per_s, account.lent_per_s) / 1000 + 1);
   return empty_us + account.waiting_weight / per_ms * 1000;
 }
@@ -124,6 +127,7 @@ Task<Result<void>> ThroughputGate::admit(std::vector<ThroughputUse> uses, base::
   for (size_t i = 0; i < wanted.size(); ++i) {
     const AccountPtr account = wanted[i].account;
     const int64_t weight = wanted[i].weight;
+    // Who comes does not overtake who waits, even where the balance would do.
     if (account->waiters.empty() && account->balance > 0) {
       spend(account, weight);
       continue;
@@ -133,6 +137,8 @@ Task<Result<void>> ThroughputGate::admit(std::vector<ThroughputUse> uses, base::
     int64_t retry_us = line_us(*account);
     if (now_us + retry_us <= until_us) {
       Turn turn;
+      // It would be let in within the wait: in line. Otherwise it is refused at once, without a
+      // timer.
       account->waiters.push_back({weight, until_us, turn.setter()});
       account->waiting_weight += weight;
       ask(account);
@@ -145,6 +151,7 @@ Task<Result<void>> ThroughputGate::admit(std::vector<ThroughputUse> uses, base::
     metrics_.refused.add();
     ++account->refused;
     account->refused_weight += static_cast<uint64_t>(weight);
+    // All or nothing: what other partitions of the same request have taken goes back.
     for (size_t taken = 0; taken < i; ++taken)
       wanted[taken].account->balance += wanted[taken].weight;
     co_return std::unexpected(refusal(*account, retry_us));
@@ -167,6 +174,7 @@ void ThroughputGate::ask(const AccountPtr& account) {
 
 Task<void> ThroughputGate::borrow(AccountPtr account) {
   while (true) {
+    // The bucket was empty a moment ago: asking again sooner is a message for nothing.
     if (account->nothing_before_us > reactor_.now_us()) {
       refuse_late(*account);
       if (account->waiters.empty()) break;
@@ -177,11 +185,13 @@ Task<void> ThroughputGate::borrow(AccountPtr account) {
     const Loan& loan = answer.loan;
     const int64_t granted =
         at_rate(static_cast<int64_t>(loan.granted), answer.per_s, account->per_s);
+    // The debt that was reported is the holder's from now on.
     account->balance += static_cast<int64_t>(answer.paid) + granted;
     account->lent_us = reactor_.now_us();
     account->lent_per_s = loan.per_s;
     if (!account->own) count_granted(*account, loan.granted + answer.paid);
     if (loan.granted == 0)
+      // At least a millisecond, or a holder that answers 0 would be asked in a loop.
       account->nothing_before_us = reactor_.now_us() + std::max<int64_t>(loan.retry_us, 1'000);
     let_in(*account);
     if (account->waiters.empty()) break;
@@ -203,6 +213,7 @@ Task<ThroughputGate::Answer> ThroughputGate::ask_holder(AccountPtr account) {
   const uint64_t per_s = account->per_s;
   const base::MonotonicUs now_us = reactor_.now_us();
   const HostId holder = holder_of(*state, meta_, *table, tablet);
+  // A holder that did not answer is left alone for a second; another one is asked at once.
   if (now_us >= account->alone_until_us || holder != account->asked_of) {
     account->asked_of = holder;
     // After a merge the whole lends what waits here, and takes what is owed.
@@ -210,6 +221,7 @@ Task<ThroughputGate::Answer> ThroughputGate::ask_holder(AccountPtr account) {
     if (state->format >= kFormatThroughput) {
       request.place = account->position;
       request.shard = rpc_.shard();
+      // Each refusal is reported once; if the message is lost, so is the number.
       request.refused = std::exchange(account->refused, 0);
       request.refused_weight = std::exchange(account->refused_weight, 0);
     }
@@ -269,6 +281,7 @@ uint64_t ThroughputGate::alone_per_s(const Account& account, const MetaState& st
   uint64_t shards = 0;  // each has a store
   for (const auto& [host, node] : state.nodes)
     if (meta_.is_live(host)) shards += node.store_count;
+  // What the holder has granted lately, or the part of one shard among all, whichever is more.
   const uint64_t even = account.per_s / std::max<uint64_t>(shards, 1);
   return std::clamp<uint64_t>(std::max(account.granted_per_s, even), 1, account.per_s);
 }
@@ -292,6 +305,7 @@ ThroughputGate::Answer ThroughputGate::lend_alone(Account& account, uint64_t deb
 void ThroughputGate::count_granted(Account& account, uint64_t granted) {
   account.granted += granted;
   const int64_t passed_us = reactor_.now_us() - account.counted_since_us;
+  // Shorter times would measure single slices.
   if (passed_us < kCountedUs) return;
   account.granted_per_s = account.granted * kSecondUs / static_cast<uint64_t>(passed_us);
   account.granted = 0;
@@ -320,6 +334,7 @@ void ThroughputGate::refuse_late(Account& account) {
 }
 
 Error ThroughputGate::refusal(const Account& account, int64_t retry_us) {
+  // The text is that of Azure Cosmos DB: drivers' retry policies look for its parts.
   const std::string id = base::make_random_uuid(random_).to_string();
   const int64_t retry_ms = std::max<int64_t>((retry_us + 999) / 1000, 1);
   const MetaSnapshot state = meta_.snapshot();
@@ -365,6 +380,7 @@ void ThroughputGate::give_back() {
       idle.emplace_back(key, account);
     }
   }
+  // By key: the order of messages must not depend on a hash map.
   std::ranges::sort(idle, {}, &std::pair<uint64_t, AccountPtr>::first);
   for (const auto& [key, account] : idle) {
     if (account->balance > 0) {
@@ -390,6 +406,7 @@ void ThroughputGate::give_back(const MetaState& state, Account& account) {
   account.table = table->incarnation;
   const partitioner::Tablet& tablet = table->tablets.find(account.position);
   set_rate(account, bucket_of(*table, tablet.id).per_s);
+  // Taken off before it is sent: a return that is lost is lost, it is never spent as well.
   const auto unspent = static_cast<uint64_t>(std::exchange(account.balance, 0));
   const ReturnRequest request{account.table, tablet.id, tablet.range.end, unspent};
   rpc_.one_way(holder_of(state, meta_, *table, tablet), 0, Verb::kReturnThroughput,

@@ -119,15 +119,21 @@ class ThroughputGate {
   void spend(const AccountPtr& account, int64_t weight);
   /// How long a request that comes now would wait.
   int64_t line_us(const Account& account) const;
+  /// One borrow() is under way for an account at a time.
   void ask(const AccountPtr& account);
+  /// Borrows until nobody waits in line. Ends with is_asking unset.
   Task<void> borrow(AccountPtr account);
   Task<Answer> ask_holder(AccountPtr account);
   std::optional<Answer> heard(Account& account, const Result<Bytes>& reply, uint64_t debt);
+  /// The holder has answered: the bucket of the time alone goes.
   void end_alone(Account& account);
   Answer lend_alone(Account& account, uint64_t debt, const MetaState& state);
   uint64_t alone_per_s(const Account& account, const MetaState& state) const;
+  /// Measures, second by second, what holders grant: the rate for when none can be asked.
   void count_granted(Account& account, uint64_t granted);
+  /// In the order in which they came, while the balance is above zero.
   static void let_in(Account& account);
+  /// Those whose wait ends before the bucket has something again.
   void refuse_late(Account& account);
   Error refusal(const Account& account, int64_t retry_us);
   void arm();

@@ -38,6 +38,7 @@ HostId keyspace_holder(const MetaState& state, const MetaService& meta,
   uint64_t highest = 0;
   for (const auto& [host, node] : state.nodes) {
     if (node.state == NodeState::kRemoved || !meta.is_live(host)) continue;
+    // No coordination: a node that comes or goes moves only the keyspaces that it wins or loses.
     const uint64_t score = base::xxh3_64(keyspace + std::string(host.value.view()));
     if (score < highest) continue;
     highest = score;
@@ -52,6 +53,7 @@ bool has_own_limit(const TableInfo* table) {
 
 /// Whether a place of the ring has other members, or has them in another order.
 bool members_differ(const partitioner::TabletMap& was, const partitioner::TabletMap& is) {
+  // Both maps are sorted and cover the whole ring: one pass over the ends of both.
   auto old_one = was.tablets().begin();
   for (const partitioner::Tablet& tablet : is.tablets()) {
     for (; old_one->range.end < tablet.range.end; ++old_one)
@@ -93,6 +95,7 @@ BucketName bucket_of(const TableInfo& table, TabletId tablet) {
   BucketName out;
   out.per_s = uint64_t{table.throughput.ru_per_s} * storage::kWeightOfUnit;
   if (table.throughput.of_keyspace) {
+    // The highest bit tells keys of keyspaces from numbers of tablets.
     out.key = base::xxh3_64(table.keyspace) | kKeyspaceKey;
   } else {
     out.key = tablet.value;
@@ -106,6 +109,7 @@ BucketName bucket_of(const TableInfo& table, TabletId tablet) {
 const TableInfo* table_of(const MetaState& state, uint64_t key, TableIncarnation last) {
   if (state.limited_tables == 0) return nullptr;
   const TableInfo* table = state.table(last);
+  // A bucket of a tablet lives and dies with its table.
   if (key < kKeyspaceKey) return has_own_limit(table) ? table : nullptr;
   const auto is_through = [&](const TableInfo& through) {
     return through.throughput.is_limited() && through.throughput.of_keyspace &&
@@ -119,6 +123,7 @@ const TableInfo* table_of(const MetaState& state, uint64_t key, TableIncarnation
 
 HostId holder_of(const MetaState& state, const MetaService& meta, const TableInfo& table,
                  const partitioner::Tablet& tablet) {
+  // A keyspace's bucket is no tablet's: its name alone chooses the node.
   if (table.throughput.of_keyspace) return keyspace_holder(state, meta, table.keyspace);
   return tablet.replicas.empty() ? HostId() : acting_member(tablet, meta).host;
 }
@@ -163,12 +168,15 @@ Result<Loan> ThroughputHolder::borrow(HostId from, BytesView body) {
   if (!found) return std::unexpected(found.error());
   HeldBucket& held = **found;
   const base::MonotonicUs now_us = reactor_.now_us();
+  // Shards, not nodes, are counted: each spends a slice of its own.
   held.borrowers.note(borrower(from, request.shard), now_us);
   held.asked.add(request.debt + request.refused_weight, now_us);
   held.lent.add(request.debt, now_us);
+  // Debts first: what was spent without asking counts before anything is lent.
   held.bucket.take(request.debt, now_us);
   const uint64_t burst_per_s = burst_of(*state, held.per_s);
   held.burst(burst_per_s, now_us);
+  // A tablet that lives on gifts of others lends faster than its own part.
   uint64_t rate = std::max(held.per_s, held.lent.per_s(now_us));
   if (held.banked() > slice_of(burst_per_s)) rate = std::max(rate, held.per_s + burst_per_s);
   const Slice slice = lend(held.bucket, rate, held.borrowers.count(now_us), now_us);
@@ -204,6 +212,7 @@ Result<HeldBucket*> ThroughputHolder::held_for(const MetaState& state, const Tab
                                                TabletId tablet,
                                                const std::optional<RingPosition>& place) {
   const std::vector<partitioner::Tablet>& tablets = table.tablets.tablets();
+  // With a place it is a search in the map; older programs send the number alone, which is a scan.
   const auto named = place ? tablets.begin() + (&table.tablets.find(*place) - tablets.data())
                            : std::ranges::find(tablets, tablet, &partitioner::Tablet::id);
   if (named == tablets.end() || named->id != tablet)
@@ -266,6 +275,7 @@ void ThroughputHolder::on_state(const MetaSnapshot& before, const MetaSnapshot& 
   }
   if (is_first || before == now || (before->limited_tables == 0 && now->limited_tables == 0))
     return;
+  // Only tables that differ: the maps share what is equal.
   decltype(MetaState::tables)::compare(
       before->tables, now->tables,
       [this](const TableId&, const std::shared_ptr<const TableInfo>* was,
@@ -282,6 +292,7 @@ void ThroughputHolder::on_table(const TableInfo* was, const TableInfo* is) {
   if (!has_own_limit(is)) return;
   const base::MonotonicUs now_us = reactor_.now_us();
   if (!has_own_limit(was)) {
+    // So the bucket of a new table is full.
     since_us_[is->incarnation] = now_us - kSecondUs;  // nobody has lent of it yet
   } else if (is->incarnation != was->incarnation) {
     since_us_[is->incarnation] = now_us;
@@ -304,6 +315,7 @@ void ThroughputHolder::arm() {
 }
 
 void ThroughputHolder::tick() {
+  // Not inside on_state(): that runs in the middle of a change of the metadata.
   if (std::exchange(holders_changed_, false)) hand_over();
   const MetaSnapshot state = meta_.snapshot();
   for (const auto& [incarnation, of] : tables_) {
@@ -327,6 +339,7 @@ void ThroughputHolder::report(bool all) {
     used.refused = held.refused;
     used.banked_ru = static_cast<uint32_t>(
         std::min<uint64_t>(held.banked() / storage::kWeightOfUnit, UINT32_MAX));
+    // Idle buckets cost nothing but the round of each minute.
     if (used == held.told && !all) return;
     held.told = used;
     out.emplace_back(key, used);
@@ -352,6 +365,7 @@ void ThroughputHolder::hand_over() {
     const int64_t level = held.bucket.level(now_us);
     ReturnRequest request{held.table, tablet.id, held.range.end};
     request.is_handed_over = true;
+    // A level and a debt are two fields on the wire, since varints have no sign.
     (level >= 0 ? request.returned : request.debt) = static_cast<uint64_t>(std::abs(level));
     if (level != 0 && can_return) tasks_.spawn(hand_over(key, request));
     return true;
@@ -419,6 +433,7 @@ uint64_t ThroughputHolder::give(const TableInfo& table, uint64_t wanted) {
   OfTable& of = follow(table);
   look_who_holds(table, of);
   uint64_t given = 0;
+  // Bounded: a table may have very many tablets, and this runs on the loop.
   const size_t looked_at = std::min(of.own.size(), kTabletsAsked);
   for (size_t looked = 0; looked < looked_at && given < wanted; ++looked) {
     const partitioner::Tablet& tablet =
@@ -441,6 +456,7 @@ void ThroughputHolder::collect(const MetaState& state, const TableInfo& table) {
   of.held.spread(given, most_per_s, reactor_.now_us());
   TETRAD_ASSERT(given <= wanted);
   if (given == wanted || of.peers.empty() || state.format < kFormatThroughput) return;
+  // One round at a time for a table: collect() does nothing until this one has ended.
   of.is_collecting = true;
   const uint64_t more = std::min(wanted - given, TokenBucket::kPerSecondMax);
   tasks_.spawn(collect_from_others(table.incarnation, more));
@@ -461,11 +477,13 @@ Task<void> ThroughputHolder::collect_from_others(TableIncarnation incarnation, u
     uint64_t given = reply ? std::min(decode_share(*reply).value_or(0), wanted) : 0;
     if (!reply && TETRAD_MUTANT(throughput_unheard_taken)) given = wanted;
     const auto then = tables_.find(incarnation);
+    // The table may have been dropped, or its buckets handed over, while the node was asked.
     if (then == tables_.end()) co_return;
     const MetaSnapshot state = meta_.snapshot();
     then->second.held.spread(given, most_of(*state), reactor_.now_us());
     wanted -= given;
     if (wanted == 0) break;
+    // It had less than was wanted: the next round begins with another one.
     ++then->second.next_peer;
   }
   const auto then = tables_.find(incarnation);

@@ -46,6 +46,8 @@ BucketName bucket_of(const TableInfo& table, TabletId tablet);
 /// A table through which the bucket is asked for: `last`, or of a keyspace's, where that is gone or has a
 /// throughput of its own now, another one. Null: it is no more.
 const TableInfo* table_of(const MetaState& state, uint64_t key, TableIncarnation last);
+/// Who lends for the tablet, as this node sees the cluster: others may see it differently for a
+/// moment, and refuse with kStaleEpoch.
 HostId holder_of(const MetaState& state, const MetaService& meta, const TableInfo& table,
                  const partitioner::Tablet& tablet);
 
@@ -72,31 +74,39 @@ class ThroughputHolder {
   /// Errors: kCorruption; kStaleSchema (no such table here, or it has no limit); kStaleEpoch (no such
   /// tablet, or this node does not hold it).
   Result<Loan> borrow(HostId from, BytesView body);
+  /// Errors as borrow().
   Result<void> take_back(BytesView body);
+  /// Errors: kCorruption, kStaleSchema.
   Result<uint64_t> share(BytesView body);
   Result<HeldBucket*> held_for(const MetaState& state, const TableInfo& table, TabletId tablet,
                                const std::optional<RingPosition>& place);
   HeldBucket& held_for(const TableInfo& table, const partitioner::Tablet& tablet);
   OfTable& follow(const TableInfo& table);
+  /// Brings `own` and `peers` up to date, after a change of the map or of who is live.
   void look_who_holds(const TableInfo& table, OfTable& of);
+  /// With what has flowed in while this node certainly held it, and no more (rule 31).
   HeldBucket new_bucket(BucketName name, TableIncarnation table) const;
   int64_t idle_us(TableIncarnation table) const;
 
   void on_state(const MetaSnapshot& before, const MetaSnapshot& now);
   void on_table(const TableInfo* was, const TableInfo* is);
+  /// Every 100 ms while there are buckets: hands over, collects, reports, forgets.
   void arm();
   void tick();
   void hand_over();
   Task<void> hand_over(uint64_t key, ReturnRequest request);
   uint64_t give(const TableInfo& table, uint64_t wanted);
+  /// What the table's tablets here lack: first from this node, then from the others that hold some.
   void collect(const MetaState& state, const TableInfo& table);
   Task<void> collect_from_others(TableIncarnation incarnation, uint64_t wanted);
   void report(bool all);
+  /// Drops buckets that nobody has used for so long that new ones would hold the same.
   void forget_idle();
 
   base::Reactor& reactor_;
   RpcNode& rpc_;
   MetaService& meta_;
+  /// Ordered maps: what is sent must not depend on the order of a hash.
   std::map<TableIncarnation, OfTable> tables_;
   std::map<uint64_t, HeldBucket> keyspaces_;
   /// Of limited tables whose buckets' holders have changed since this node began: when they did last.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Encodings of borrowing, returning and sharing; the grammar is in the header. What older programs
+// do not send is missing at the end of a body, so a decoder stops where the body ends.
 #include "replication/throughput/throughput_messages.h"
 
 #include "base/byte_io.h"
@@ -45,6 +47,7 @@ Bytes encode_borrow_request(const BorrowRequest& request) {
   writer.varint(request.table.value);
   writer.varint(request.tablet.value);
   writer.varint(request.debt);
+  // Unset only in a cluster whose format is older than kFormatThroughput.
   if (!request.place) return out;
   write_place(*request.place, writer);
   writer.varint(request.shard);
@@ -83,6 +86,7 @@ Result<Loan> decode_loan(BytesView body) {
   Loan out;
   TETRAD_TRY(out.granted, read_amount(in));
   TETRAD_TRY(const uint64_t retry_us, in.read_varint());
+  // A minute: a shard would sleep for as long as another node says.
   constexpr uint64_t kRetryMaxUs = 60'000'000;
   if (retry_us > kRetryMaxUs)
     return fail(ErrorCode::kCorruption, "a loan of {} and {} us", out.granted, retry_us);

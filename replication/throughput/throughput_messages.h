@@ -50,17 +50,22 @@ Bytes encode_loan(const Loan& loan);
 /// Errors: kCorruption.
 Result<Loan> decode_loan(BytesView body);
 
+/// What a shard has borrowed and not spent, or what the holder before hands over to the one of now.
+/// One of `returned` and `debt` is 0.
 struct ReturnRequest {
   TableIncarnation table;
   TabletId tablet;
   RingPosition place;
   uint64_t returned = 0, debt = 0;
+  /// By the holder before: the new one leaves out what has flowed into its own bucket meanwhile.
   bool is_handed_over = false;
 };
 Bytes encode_return_request(const ReturnRequest& request);
 /// Errors: kCorruption.
 Result<ReturnRequest> decode_return_request(BytesView body);
 
+/// Asks a node for what its tablets of the table leave unused. What it answers it has taken from
+/// its own buckets already; if the answer is lost, nobody has it.
 struct ShareRequest {
   TableIncarnation table;
   uint64_t wanted = 0;

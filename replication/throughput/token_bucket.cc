@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The level of a bucket is brought up to date lazily, by each call, in whole tokens; `rest_` keeps
+// the fraction, so that many short calls let in as much as one long one.
 #include "replication/throughput/token_bucket.h"
 
 #include <algorithm>
@@ -23,6 +25,7 @@ void TokenBucket::set_rate(uint64_t per_s, base::MonotonicUs now_us) {
   if (wanted == per_s_) return;
   fill(now_us);
   per_s_ = wanted;
+  // A debt shrinks with the rate, too: it would take longer than kDebt_s to flow in.
   level_ = std::clamp(level_, -per_s_ * kDebt_s, per_s_ * kHeld_s);
 }
 
@@ -31,6 +34,7 @@ void TokenBucket::take(uint64_t tokens, base::MonotonicUs now_us) {
   const int64_t debt_max = per_s_ * kDebt_s;
   const uint64_t until_then = static_cast<uint64_t>(level_ + debt_max);
   TETRAD_ASSERT(level_ >= -debt_max);
+  // Unsigned, since `tokens` may be any number that a request has cost.
   level_ = tokens >= until_then ? -debt_max : level_ - static_cast<int64_t>(tokens);
 }
 
@@ -39,6 +43,7 @@ int64_t TokenBucket::us_until(int64_t wanted, base::MonotonicUs now_us) {
   const int64_t missing = std::min(wanted, per_s_ * kHeld_s) - level_;
   if (missing <= 0) return 0;
   TETRAD_ASSERT(rest_ >= 0 && rest_ < kSecondUs);
+  // Rounded up: at that time the level is `wanted`, not one token less.
   return (missing * kSecondUs - rest_ + per_s_ - 1) / per_s_;
 }
 
@@ -58,14 +63,18 @@ void TokenBucket::fill(base::MonotonicUs now_us) {
   const int64_t passed_us = std::min(now_us - filled_us_, kCountedUs);
   if (passed_us <= 0) return;
   filled_us_ = now_us;
+  // Whole seconds and the rest apart: the product of 320 s in microseconds and a large rate would
+  // overflow.
   const int64_t part = passed_us % kSecondUs * per_s_ + rest_;
   TETRAD_ASSERT(part >= 0);
   const int64_t flowed = passed_us / kSecondUs * per_s_ + part / kSecondUs;
   rest_ = part % kSecondUs;
+  // What was put in by others may stand above what the bucket holds; then nothing flows in.
   const int64_t room = std::max<int64_t>(held() - level_, 0);
   level_ += std::min(flowed, room);
   if (flowed < room) return;
   spilled_ = std::min(spilled_ + flowed - room, kSpilledMax);
+  // Full: the fraction of a token spills with the rest.
   rest_ = 0;
 }
 

@@ -34,6 +34,7 @@ class TokenBucket {
   }
   /// Of its rate; what is put in may be more.
   int64_t held() const { return per_s_ * kHeld_s; }
+  /// Below zero if need be, down to the largest debt; what is beyond that is forgiven.
   void take(uint64_t tokens, base::MonotonicUs now_us);
   /// Puts in what was taken from this bucket or another. All of it stays until it is taken.
   void put(uint64_t tokens, base::MonotonicUs now_us);
@@ -43,6 +44,8 @@ class TokenBucket {
   uint64_t take_spilled(base::MonotonicUs now_us);
 
  private:
+  /// Lets in what has flowed since the last call. A clock that stands still or goes back adds
+  /// nothing.
   void fill(base::MonotonicUs now_us);
 
   int64_t per_s_;

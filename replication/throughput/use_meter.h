@@ -22,6 +22,7 @@ class UseMeter {
   UsedThroughput used(int64_t wall_us);
 
  private:
+  /// Closes the second and the hour that are over at `wall_us`.
   void advance(int64_t wall_us);
   void close_second();
 

@@ -10,6 +10,8 @@ namespace tetrad::replication {
 /// Names the bucket of a tablet or of a keyspace: one for each of the cluster (bucket_of()).
 using ThroughputKey = uint64_t;
 
+/// What clients use of one bucket. A value: it travels in reports, and two equal ones are not
+/// reported twice. `banked_ru` is what the tablet has saved for bursts.
 struct UsedThroughput {
   uint32_t used_ru_per_s = 0;  // in the last second
   /// Of the busiest second, since the hour began and in the hour before.
