@@ -17,6 +17,7 @@ constexpr size_t kMembersMax = 16;  // of one tablet: old and new ones, and thos
 
 }  // namespace
 
+// The grammar is in the header.
 Bytes encode_heat(const HeatReport& report) {
   Bytes body;
   base::ByteWriter out(body);

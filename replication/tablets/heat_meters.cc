@@ -80,6 +80,8 @@ void HeatMeters::note_read_here(const TableInfo& table, const Tablet& tablet,
                                 const storage::ReadCommand& command, int64_t now_us,
                                 const WeighedRead& found) {
   MeteredTablet& here = *metered(table, tablet, now_us);
+  // Each read counts one unit. Every sixteenth is weighed, and what it found beyond a unit counts
+  // for all sixteen.
   uint64_t weight = kWeightOfUnit;
   if (found.weight > kWeightOfUnit) weight += kWeighedReads * (found.weight - kWeightOfUnit);
   here.meter.add_read(now_us, weight, kWeighedReads * found.bytes);
@@ -142,6 +144,8 @@ void HeatMeters::remap(OfTable& known, const TableInfo& table, int64_t now_us) {
       kept[place] = std::move(metered_tablet);
       continue;
     }
+    // Cut or merged: the heat cannot be divided, so each tablet in its place begins anew and
+    // remembers when.
     for (;; --place) {
       if (kept[place] == nullptr) kept[place] = std::make_shared<MeteredTablet>(now[place], now_us);
       kept[place]->cut_at_us = now_us;
@@ -153,6 +157,7 @@ void HeatMeters::remap(OfTable& known, const TableInfo& table, int64_t now_us) {
 }
 
 void HeatMeters::follow(const MetaState& state, int64_t now_us) {
+  // Entries may go below: the pointer would dangle.
   last_ = nullptr;
   for (auto entry = tables_.begin(); entry != tables_.end();) {
     const TableInfo* table = state.table(TableIncarnation{entry->first});
@@ -165,6 +170,7 @@ void HeatMeters::follow(const MetaState& state, int64_t now_us) {
     for (TabletPtr& tablet : known.tablets) {
       if (tablet == nullptr) continue;
       tablet->meter.settle(now_us);
+      // Reads under way keep their own pointer; what they add then is lost.
       if (is_idle(*tablet, now_us)) tablet.reset();
     }
     ++entry;
@@ -180,6 +186,7 @@ std::vector<std::pair<const TableInfo*, HeatMeters::TabletPtr>> HeatMeters::tabl
     for (const TabletPtr& tablet : known.tablets)
       if (tablet != nullptr) out.emplace_back(table, tablet);
   }
+  // By id: no order of a hash map may reach a report.
   std::ranges::sort(out, {}, [](const auto& entry) { return entry.second->id; });
   return out;
 }

@@ -77,6 +77,7 @@ void LoadReporter::measure(const std::shared_ptr<const TableInfo>& table,
     storage::Store* const store = acting_store(tablet, meta_, stores_);
     if (store == nullptr) continue;
     const uint64_t bytes = store->approximate_bytes(table->incarnation, tablet.range);
+    // What has not changed is not told again until the next full round.
     const auto [known, fresh] = reported_.try_emplace(tablet.id, bytes);
     if (fresh || known->second != bytes) {
       known->second = bytes;
@@ -88,6 +89,7 @@ void LoadReporter::measure(const std::shared_ptr<const TableInfo>& table,
 
 /// Not all at once: thousands of tablets would hold up the loop.
 void LoadReporter::slice() {
+  // All again from time to time: one-way messages may be lost, and nodes join.
   if (!after_ && rounds_++ % kFullReportRounds == 0) reported_.clear();
   const MetaSnapshot state = meta_.snapshot();
   std::vector<MeasuredTablet> measured;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Wiring of what a shard does for its tablets, and its metrics.
 #include "replication/tablets/shard_tablets.h"
 
 #include "base/data_mutants.h"
@@ -46,6 +47,7 @@ ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode
       heat_(reactor, random, rpc, meta, fences_, heat, std::move(busy_us), logger.named("tablets")),
       stream_(reactor, rpc, meta, stores_, fences_, cleanup_, behind_, changes_, paxos_keys_,
               stream_page_bytes, logger.named("tablets")) {
+  // Sizes are measured once and serve both the report and the splits.
   load_.on_measured(
       [this](const std::vector<MeasuredTablet>& tablets) { splits_.on_measured(tablets); });
   subscription_ = meta.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
@@ -60,6 +62,7 @@ void ShardTablets::retire(const MetaSnapshot& before, const MetaSnapshot& now) {
   const size_t known = before->applied.value == 0 ? 0 : before->retired.size();
   for (size_t i = 0; i < now->retired.size(); ++i) {
     const bool is_old = i < known && before->retired[i] == now->retired[i];
+    // Retiring twice does no harm; forgetting one would keep its rows for ever.
     if (is_old) continue;
     for (storage::Store* store : stores_)
       if (store != nullptr) store->retire(now->retired[i]);

@@ -56,6 +56,7 @@ uint64_t setting_or(const MetaState& state, const std::string& name, uint64_t ot
   uint64_t value = 0;
   const char* end = found->second.data() + found->second.size();
   const auto [stop, status] = std::from_chars(found->second.data(), end, value);
+  // Settings are text; one that this program cannot read counts as unset.
   return status == std::errc() && stop == end && value > 0 ? value : otherwise;
 }
 
@@ -81,6 +82,7 @@ uint32_t tablets_wanted(const MetaState& state, const Throughput& throughput) {
 }
 
 std::string size_text(uint64_t bytes) {
+  // Rounded to the nearest GB; under half a GB in MB.
   const uint64_t gib = (bytes + (1u << 29)) >> 30;
   return gib != 0 ? fmt::format("{} GB", gib) : fmt::format("{} MB", bytes >> 20);
 }
@@ -118,6 +120,7 @@ SplitRunner::SplitRunner(base::Reactor& reactor, base::Random& random, RpcNode& 
 void SplitRunner::on_measured(const std::vector<MeasuredTablet>& tablets) {
   const MetaSnapshot state = meta_.snapshot();
   const base::MonotonicUs now_us = reactor_.now_us();
+  // Pauses that are over go, so that the maps are as large as what waits.
   for (auto* const pauses : {&not_before_us_, &not_small_before_us_})
     std::erase_if(*pauses, [&](const auto& entry) { return entry.second <= now_us; });
   weighed_.forget_gone(*state);
@@ -128,10 +131,13 @@ void SplitRunner::on_measured(const std::vector<MeasuredTablet>& tablets) {
     if (measured.tablet.stage != partitioner::TabletStage::kNormal || under_way_.contains(id) ||
         not_before_us_.contains(id))
       continue;
+    // Before the decisions: a full tablet is warned of as well.
     warn_once(measured, *state);
     if (measured.tablet.full) {
       const uint64_t logical_max = logical_partition_bytes_max(*state);
       const uint64_t enough = logical_max - logical_max / 10;  // so that it does not flap
+      // What is on disk may be mostly deleted rows; counting the live ones is a read of the whole
+      // tablet.
       if (measured.bytes >= enough && !may_weigh(measured)) continue;
       under_way_.insert(id);
       tasks_.spawn(look_at_full(measured, enough));
@@ -152,6 +158,7 @@ void SplitRunner::look_at_throughputs(const MetaState& state,
   const TableInfo* last = nullptr;
   for (const MeasuredTablet& measured : tablets) {
     const TableInfo* const table = measured.table.get();
+    // Tablets come table by table: each table is looked at once.
     if (table == std::exchange(last, table)) continue;
     const uint32_t wanted = tablets_wanted(state, table->throughput);
     const size_t count = table->tablets.tablets().size();
@@ -160,6 +167,8 @@ void SplitRunner::look_at_throughputs(const MetaState& state,
       continue;
     }
     Short& here = short_[table->id];
+    // The same map as the last time: none of the chosen ones was split. Each time more are looked
+    // at.
     const uint64_t before = std::exchange(here.version, table->tablets.version());
     here.more = before == here.version ? std::min(count, 2 * here.more + wanted - count) : 0;
     split_for_throughput(state, measured.table);
@@ -174,6 +183,7 @@ void SplitRunner::split_for_throughput(const MetaState& state,
   const std::vector<partitioner::Tablet>& tablets = table->tablets.tablets();
   if (tablets.size() >= wanted) return;
   const auto known = short_.find(table->id);
+  // To look at, not to cut: SplitTablet carries `wanted`, and the group refuses what is beyond it.
   const size_t more = known == short_.end() ? 0 : known->second.more;
   for (const size_t place : partitioner::choose_tablets_to_split(table->tablets, wanted + more)) {
     if (under_way_.size() >= kSplitsAtOnce) return;
@@ -193,6 +203,7 @@ Task<void> SplitRunner::split_small(MeasuredTablet measured, uint32_t wanted) {
   // One task at a time has a tablet, and gives it back itself.
   TETRAD_ASSERT(under_way_.contains(id));
   std::optional<RingPosition> at;
+  // Nothing to sample: an empty tablet is cut in the middle of its range.
   if (samples && samples->empty()) {
     at = partitioner::choose_middle(measured.tablet);
   } else if (samples) {
@@ -213,6 +224,7 @@ Task<void> SplitRunner::split_small(MeasuredTablet measured, uint32_t wanted) {
     metrics_.splits.add();
     logger_.info("tablet split for its table's throughput table={}.{} tablet={} at_token={}",
                  measured.table->keyspace, measured.table->name, id.value, at->token);
+    // Or the same tablet would be proposed again, by the map of before.
     Task<void> awaited = await_split(measured);
     co_await std::move(awaited);
   } else {
@@ -223,6 +235,7 @@ Task<void> SplitRunner::split_small(MeasuredTablet measured, uint32_t wanted) {
   TETRAD_ASSERT(under_way_.contains(id));
   under_way_.erase(id);
   const MetaSnapshot state = meta_.snapshot();
+  // At once, while the table has fewer than it wants: not with the next measuring.
   const auto now = state->tables.find(measured.table->id);
   if (now != state->tables.end()) split_for_throughput(*state, now->second);
 }
@@ -241,6 +254,7 @@ Task<void> SplitRunner::await_split(MeasuredTablet measured) {
 void SplitRunner::warn_once(const MeasuredTablet& measured, const MetaState& state) {
   const TabletId id = measured.tablet.id;
   const uint64_t warned = logical_partition_bytes_warned(state);
+  // Half: a size that swings around the limit warns once.
   if (measured.bytes < warned / 2) warned_.erase(id);
   if (measured.bytes < warned || !partitioner::is_set_apart(measured.tablet) ||
       warned_.find(id) != nullptr)
@@ -254,6 +268,7 @@ void SplitRunner::warn_once(const MeasuredTablet& measured, const MetaState& sta
 /// After deletions, or where something may have expired meanwhile; seldom enough.
 bool SplitRunner::may_weigh(const MeasuredTablet& measured) const {
   const uint64_t dead_seen = measured.store->dead_seen(measured.table->incarnation);
+  // Nothing of its table was ever deleted or has a TTL: what is measured lives.
   if (dead_seen == 0) return false;
   const Weighed* const last = weighed_.find(measured.tablet.id);
   if (last == nullptr) return true;
@@ -275,6 +290,7 @@ Task<std::optional<uint64_t>> SplitRunner::weigh(MeasuredTablet measured, uint64
   command.bytes_limit = kMiB;
   command.now_s = reactor_.wall_time_us() / 1'000'000;
   std::optional<uint64_t> bytes = 0;
+  // Page by page with pauses: this is no client's read, and the tablet may have gigabytes.
   while (*bytes < enough) {
     base::OneShot<Page> read;
     const auto setter = read.setter();
@@ -304,6 +320,7 @@ Task<void> SplitRunner::look_at_full(MeasuredTablet measured, uint64_t enough) {
   TETRAD_ASSERT(under_way_.contains(measured.tablet.id));
   if (measured.bytes >= enough) {
     const std::optional<uint64_t> live = co_await weigh(measured, enough);
+    // It stays full. may_weigh() says when it is counted again.
     if (!live || *live >= enough) {
       under_way_.erase(measured.tablet.id);
       co_return;
@@ -321,6 +338,7 @@ Task<void> SplitRunner::split(MeasuredTablet measured) {
   TETRAD_ASSERT(under_way_.contains(id));
   under_way_.erase(id);
   not_before_us_[id] = reactor_.now_us() + kTryAgainUs;
+  // Nothing is known of its inside: when the pause set above is over it is looked at again.
   if (!samples || samples->empty()) co_return;
   const std::vector<partitioner::SplitSample> places = places_of(*samples);
   uint64_t total = 0;

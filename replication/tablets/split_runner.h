@@ -75,13 +75,18 @@ class SplitRunner {
     size_t more = 0;       // tablets to look at beside those that are missing
   };
 
+  /// Cuts a tablet that is too large, sets its one logical partition apart, or marks it full.
   Task<void> split(MeasuredTablet measured);
+  /// Of tables with a throughput of their own: more tablets, until each has no more than one may
+  /// give.
   void look_at_throughputs(const MetaState& state, const std::vector<MeasuredTablet>& tablets);
   void split_for_throughput(const MetaState& state, const std::shared_ptr<const TableInfo>& table);
   Task<void> split_small(MeasuredTablet measured, uint32_t wanted);
   /// Until this shard knows of the split.
   Task<void> await_split(MeasuredTablet measured);
+  /// Proposes the mark by which writes to the tablet are refused, or its end.
   Task<void> set_full(MeasuredTablet measured, bool full);
+  /// Whether a full tablet has room again, since rows were deleted or have expired.
   Task<void> look_at_full(MeasuredTablet measured, uint64_t enough);
   /// Bytes of live rows, as far as `enough`. Unset: they could not be read.
   Task<std::optional<uint64_t>> weigh(MeasuredTablet measured, uint64_t enough);
@@ -95,6 +100,7 @@ class SplitRunner {
   const std::vector<storage::Store*> stores_;
   const Logger logger_;
   Metrics metrics_;
+  /// Tablets that a task works on; no second one is begun for them.
   std::unordered_set<TabletId> under_way_;
   std::unordered_map<TabletId, base::MonotonicUs> not_before_us_;  // those that cannot be split
   std::unordered_map<TabletId, base::MonotonicUs> not_small_before_us_;  // nor for a throughput

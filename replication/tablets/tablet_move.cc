@@ -18,6 +18,7 @@ using partitioner::TabletStage;
 
 namespace {
 
+// More than any store has; half, so that adding to it does not overflow.
 constexpr uint64_t kLoadOfNoUse = UINT64_MAX / 2;
 
 bool has_host(const std::vector<StoreAddress>& set, HostId host) {
@@ -31,6 +32,7 @@ size_t excess_with(const partitioner::Ring& ring, Set members, const StoreAddres
   if (TETRAD_MUTANT(racks_forgotten)) return 0;
   members.push_back(added);
   for (const partitioner::RingNode& node : ring.nodes())
+    // Racks count within the data centre of the one that comes.
     if (node.host == added.host)
       return partitioner::rack_excess(ring.nodes(), members, node.data_center);
   return 0;
@@ -44,6 +46,7 @@ Set candidates_of(const partitioner::Ring& ring, const Set& by_ring,
     const auto found = counts.find(store);
     return found == counts.end() ? 0 : found->second;
   };
+  // The ring's own come first: of two that are equally good it is they who are taken.
   Set candidates = by_ring;
   for (const partitioner::RingNode& node : ring.nodes()) {
     if (has_host(by_ring, node.host)) continue;
@@ -65,6 +68,7 @@ std::optional<Set> with_rack_restored(const partitioner::Ring& ring, const Set& 
                                       const Set& candidates, const Outlook& outlook) {
   std::optional<Set> best;
   size_t least = SIZE_MAX;
+  // From the last: the first member acts for the tablet, and stays if another will do.
   for (size_t i = members.size(); i-- > 0;) {
     Set others = members;
     others.erase(others.begin() + static_cast<ptrdiff_t>(i));
@@ -73,6 +77,7 @@ std::optional<Set> with_rack_restored(const partitioner::Ring& ring, const Set& 
       const StoreOutlook seen = outlook(added);
       if (has_host(members, added.host) || !seen.is_live || !seen.may_get) continue;
       const size_t after = excess_with(ring, others, added);
+      // Only what is better than now, and better than the best so far.
       if (after >= std::min(before, least)) continue;
       least = after;
       best = others;
@@ -106,16 +111,20 @@ std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& 
   const auto is_confirmed = [&](const Set& set) {
     return closing(centers, set).is_met_by(members_in(set, progress.confirmed));
   };
+  // W of each set (rule 8): until then a coordinator with the map of before could still find a
+  // quorum.
   const bool confirmed = is_confirmed(tablet.replicas) && is_confirmed(tablet.new_replicas);
   if (!confirmed && !TETRAD_MUTANT(confirmations_skipped)) return std::nullopt;
   if (tablet.stage == TabletStage::kStream && !TETRAD_MUTANT(fill_not_awaited)) {
     for (const StoreAddress& member : added_members(tablet))
       if (!progress.filled.contains(member)) return std::nullopt;
   }
+  // In this stage `filled` has who has settled the tablet (rule 9); one is enough.
   if (tablet.stage == TabletStage::kReadNew && progress.filled.empty() &&
       !TETRAD_MUTANT(settling_skipped) && !TETRAD_MUTANT(confirmations_skipped))
     return std::nullopt;
   TETRAD_ASSERT(!tablet.new_replicas.empty());
+  // The numbers of the stages are in their order; the last one leads back to rest.
   if (tablet.stage == TabletStage::kWriteNew) return TabletStage::kNormal;
   if (TETRAD_MUTANT(stage_skipped) && tablet.stage == TabletStage::kWriteBoth)
     return TabletStage::kReadNew;
@@ -130,6 +139,7 @@ std::optional<std::vector<StoreAddress>> wanted_members(
   for (const partitioner::RingNode& node : ring.nodes())
     data_center_of[node.host] = node.data_center;
   Tablet staying = tablet;
+  // What is vacated counts as gone already, so that somebody is chosen in its place.
   std::erase_if(staying.replicas, [&](const auto& member) { return outlook(member).is_vacated; });
   partitioner::StoreLoad to_choose_by = of_table;
   if (staying.replicas.size() < tablet.replicas.size()) {
@@ -145,6 +155,7 @@ std::optional<std::vector<StoreAddress>> wanted_members(
   std::vector<StoreAddress> members;
   for (const StoreAddress& member : staying.replicas) {
     const auto on_ring = data_center_of.find(member.host);
+    // Its node is removed, leaves, or may not hold the keyspace any more.
     if (on_ring == data_center_of.end()) continue;
     ++has[on_ring->second];
     members.push_back(member);
@@ -165,6 +176,7 @@ std::optional<std::vector<StoreAddress>> wanted_members(
       if (!next || excess_with(ring, members, member) < excess_with(ring, members, *next))
         next = member;
     }
+    // Somebody who is down may come back: a smaller set is not taken for that.
     if (!next && may_come && members.size() < tablet.replicas.size()) return std::nullopt;
     if (!next) break;
     ++has[data_center_of[next->host]];
@@ -175,6 +187,8 @@ std::optional<std::vector<StoreAddress>> wanted_members(
       members = std::move(*restored);
   }
   if (members == tablet.replicas || members.empty()) return std::nullopt;
+  // Three conditions before it begins, since a change that stalls holds up others: some who may
+  // give all that was acknowledged, and a live quorum of either set.
   const auto quorum_lives = [&](const Set& set) {
     const auto is_live = [&](const StoreAddress& member) { return outlook(member).is_live; };
     return closing(centers, set).is_met_by(members_that(set, is_live));

@@ -36,6 +36,8 @@ class TabletNotes {
   size_t count() const { return notes_.size(); }
 
  private:
+  /// A value with the place at which its tablet was: a split leaves that place to a tablet with
+  /// another number.
   struct Note {
     TableId table;
     RingPosition end;  // the last position of the tablet

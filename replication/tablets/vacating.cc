@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which store is vacated, one at a time. A damaged store at once, while its node is live; one that
+// has hung or failed after a time, if there is a place for its tablets.
 #include "replication/tablets/vacating.h"
 
 #include <algorithm>
@@ -36,6 +38,8 @@ bool Vacating::has_place(const MetaState& state, const StoreAddress& store,
   const NodeInfo& node = *state.node(store.host);
   for (uint32_t other = 0; other < node.store_count; ++other)
     if (!troubles_.contains({store.host, other})) return true;
+  // As many other live nodes as a set has members: then each set finds one that it does not have
+  // yet.
   const auto spare = std::ranges::count_if(state.nodes, [&](const auto& entry) {
     return entry.first != store.host && entry.second.state == NodeState::kNormal &&
            entry.second.data_center == node.data_center && is_live(entry.first);
@@ -48,6 +52,7 @@ void Vacating::look(const MetaState& state, const StoreTroubles& troubles,
   if (troubles.empty() && troubles_.empty()) return;
   troubles_ = troubles;
   store_.reset();
+  // A store that is well again begins anew when it fails the next time.
   std::erase_if(absent_since_us_, [&](const auto& entry) {
     const auto found = troubles.find(entry.first);
     return found == troubles.end() || !is_absent(found->second);
@@ -63,6 +68,7 @@ void Vacating::look(const MetaState& state, const StoreTroubles& troubles,
       const auto since = absent_since_us_.try_emplace(store, now_us).first->second;
       goes = after_us_ != 0 && now_us - since >= after_us_ && has_place(state, store, is_live);
     }
+    // The first of them, in the order of addresses; the others wait until it has no tablets.
     if (goes && !store_ && has_tablets(state, store)) store_ = store;
   }
 }
