@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which levels a statement may have; the sentences are Cassandra's, which drivers' users search
+// for.
 #include "replication/consistency.h"
 
 namespace tetrad::replication {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Wiring of one shard's data plane: the parts get the options that they need, start in one order,
+// and register their metrics.
 #include "replication/data_plane.h"
 
 namespace tetrad::replication {
 
 namespace {
 
+// Null where the shard has none.
 storage::Store* first_of(const std::vector<storage::Store*>& stores) {
   for (storage::Store* store : stores)
     if (store != nullptr) return store;
@@ -27,6 +30,7 @@ HintOptions hint_options(const NodeEnvironment& environment, const DataPlaneOpti
       hints.bytes_max = std::min(hints.bytes_max, std::max(share, kHintBytesLeast));
     }
   }
+  // Both limits are of the node; a shard's part is fixed, so one shard never takes another's.
   hints.bytes_per_replica_max /= options.shard_count;
   hints.bytes_max /= options.shard_count;
   return hints;

@@ -142,6 +142,8 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
               [this](const RpcContext& context, BytesView body, const RpcNode::Reply&) {
                 on_throughput_use(context, body);
               });
+  // Another node asks whether all shards here have applied an index of the metadata, and that it is
+  // on the disk.
   rpc_.handle(Verb::kSyncApplied, [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
     const uint64_t wanted = base::ByteReader(body).read_u64().value_or(0);
     if (meta_.applied_by_shards().value < wanted)
@@ -154,6 +156,7 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
 }
 
 ReplicationNode::~ReplicationNode() {
+  // Members go in reverse order afterwards; the hub is closed first, since shards hold it.
   environment_.reactor.cancel(keep_timer_);
   hub_->close();
 }
@@ -239,6 +242,7 @@ void ReplicationNode::start() {
 void ReplicationNode::on_state(const MetaSnapshot& now) {
   const NodeInfo* own = now->node(self());
   if (own != nullptr && own->state == NodeState::kRemoved) return be_removed();
+  // Ready means: a member by the group's word, with a state that has this node in it.
   if (!ready_ && member_ && !removed_ && own != nullptr) {
     ready_ = true;
     if (options_.ready) options_.ready();
@@ -248,6 +252,8 @@ void ReplicationNode::on_state(const MetaSnapshot& now) {
 Task<Result<void>> ReplicationNode::decommission(base::Deadline deadline) {
   Result<void> noted = co_await note_decommission(environment_.log, true);
   TETRAD_CO_TRY_VOID(std::move(noted));
+  // Noted on disk before it is proposed: a node that dies in between goes on leaving when it is
+  // started again.
   MetaCommandBody body(SetNodeState{self(), NodeState::kLeaving});
   Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
   if (proposed) co_return Result<void>();

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Levels as numbers of members; the table is in the header. A Need is a value without allocations
+// where a cluster has one data centre: then it is one group, the whole set.
 #include "replication/quorum.h"
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 namespace tetrad::replication {
 namespace {
 
+// What a level asks of a set of `members`, before the floor of rule 1.
 int number_of(ConsistencyLevel level, int members) {
   switch (level) {
     case ConsistencyLevel::kAny:
@@ -42,6 +45,7 @@ std::vector<Members> by_center(const DataCenters& centers, std::span<const Store
     else
       known->second |= bit_of(i);
   }
+  // The own data centre first: Need::first() is what a client's error names as required.
   std::ranges::stable_partition(groups, [own](const auto& group) { return group.first == own; });
   std::vector<Members> out;
   for (const auto& [center, members] : groups) out.push_back(members);
@@ -69,6 +73,7 @@ Need::Need(size_t members, int count) {
 }
 
 void Need::also(Group group) {
+  // An empty Need asks nothing, so its first group stands for the whole.
   if (first_.count == 0)
     first_ = group;
   else
@@ -84,6 +89,7 @@ const Need::Group* Need::first_unmet(Members answered) const {
 
 bool Need::wants(size_t index, Members answered) const {
   const auto helps = [&](const Group& group) {
+    // A member helps while one of its groups still lacks answers.
     return (group.members & bit_of(index)) != 0 && group.left_of(answered) > 0;
   };
   return helps(first_) || std::ranges::any_of(more_, helps);
@@ -132,6 +138,8 @@ Need Levels::writing(ConsistencyLevel level, std::span<const StoreAddress> set) 
   if (level == ConsistencyLevel::kAll) return Need(set.size(), count);
   if (TETRAD_MUTANT(local_counts_all)) return Need(set.size(), write_quorum(count));
   const Members near = members_that(set, [this](const auto& one) { return is_near(one.host); });
+  // Several data centres. The floor of rule 1 is the quorum of the coordinator's own one, so that a
+  // read there finds the write without crossing to another.
   const Need::Group floor{near, write_quorum(std::popcount(near))};
   switch (level) {
     case ConsistencyLevel::kEachQuorum:
@@ -145,6 +153,7 @@ Need Levels::writing(ConsistencyLevel level, std::span<const StoreAddress> set) 
     }
     case ConsistencyLevel::kAny:
     case ConsistencyLevel::kOne: {
+      // A keyspace without members here: the floor is that of the whole set.
       if (near == 0) return Need(set.size(), write_quorum(count));
       Need need;
       need.also(floor);
@@ -194,6 +203,8 @@ Need Levels::serial(ConsistencyLevel level, std::span<const StoreAddress> set) c
 }
 
 ConsistencyLevel Levels::reading_after(ConsistencyLevel level) const {
+  // A write waits for W at least, whatever its level: so a read at the quorum of the same scope
+  // meets it.
   if (centers_ == nullptr) return ConsistencyLevel::kQuorum;
   switch (level) {
     case ConsistencyLevel::kQuorum:

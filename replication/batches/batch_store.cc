@@ -156,6 +156,8 @@ void BatchStore::store(const BatchHead& head, Bytes encoded, base::MonotonicUs d
   uint64_t sequence = 0, bytes_before = 0;
   uint32_t version_before = 0;
   if (known == entries_.end()) {
+    // Two limits, since many small batches cost as much to keep in memory as a few large ones to
+    // write.
     if (entries_.size() >= options_.count_max || bytes_ + encoded.size() > options_.bytes_max)
       return done(fail(ErrorCode::kOverloaded, "too many logged batches wait on this node"));
     sequence = next_sequence_++;
@@ -163,10 +165,12 @@ void BatchStore::store(const BatchHead& head, Bytes encoded, base::MonotonicUs d
   } else {
     Held& held = known->second;
     sequence = held.sequence;
+    // A message that was late: what is held is newer.
     if (head.version < held.version)
       return done(fail(ErrorCode::kConflict, "a later version of the batch is held"));
     bytes_before = held.bytes;
     version_before = held.version;
+    // Unsigned and wrapping: right also where the new version is smaller.
     bytes_ += encoded.size() - held.bytes;
     held.bytes = encoded.size();
     held.version = head.version;
@@ -185,6 +189,7 @@ void BatchStore::store(const BatchHead& head, Bytes encoded, base::MonotonicUs d
 void BatchStore::take_back(const Uuid& id, uint32_t version, uint32_t version_before,
                            uint64_t bytes_before) {
   const auto found = entries_.find(id);
+  // Removed or replaced while it was written: the failure concerns nobody any more.
   if (found == entries_.end() || found->second.version != version) return;
   if (version_before == 0) {
     forget(id);
@@ -204,6 +209,7 @@ BatchStore::Held BatchStore::forget(const Uuid& id) {
   TETRAD_ASSERT(of_sequence == 1);
   const size_t of_due = by_due_.erase({held.due_us, id});
   TETRAD_ASSERT(of_due == 1);
+  // A multiset: two batches may be of the same microsecond, and one of them is erased.
   const auto created = created_us_.find(held.created_us);
   TETRAD_ASSERT(created != created_us_.end());
   created_us_.erase(created);
@@ -215,6 +221,7 @@ BatchStore::Held BatchStore::forget(const Uuid& id) {
 void BatchStore::remove(const Uuid& id, int64_t under_way_us) {
   forget_old_removals();
   const base::MonotonicUs until_us = reactor_.now_us() + options_.removed_for_us;
+  // Remembered also when it was never here: the batch itself may still be on its way.
   if (removed_.size() < kRemovedMax && removed_.try_emplace(id, until_us).second)
     removed_until_us_.emplace(until_us, id);
   if (!entries_.contains(id)) return;
@@ -237,6 +244,7 @@ void BatchStore::read(const Uuid& id, ReadCallback done) {
   const auto found = entries_.find(id);
   if (found == entries_.end()) return done(std::optional<Bytes>());
   const uint64_t sequence = found->second.sequence;
+  // The entry is read from the log each time; memory has only what is needed to find it.
   log_.scan_later(key_of(sequence), key_of(sequence + 1), 1, 1,
                   [done = std::move(done)](Result<storage::LocalLog::Pairs> pairs) mutable {
                     if (!pairs) return done(std::unexpected<Error>(pairs.error()));
@@ -248,6 +256,7 @@ void BatchStore::read(const Uuid& id, ReadCallback done) {
 void BatchStore::set_due(const Uuid& id, base::MonotonicUs due_us) {
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
+  // The set is keyed by the time, so the entry is taken out before the time changes.
   by_due_.erase({found->second.due_us, id});
   found->second.due_us = due_us;
   by_due_.emplace(due_us, id);
@@ -272,6 +281,8 @@ std::optional<uint32_t> BatchStore::version_of(const Uuid& id) const {
 int64_t BatchStore::oldest_us() const {
   int64_t oldest_us = kNone;
   if (!created_us_.empty()) oldest_us = *created_us_.begin();
+  // What was removed counts until its erasure is on the disk: after a power cut it would be
+  // replayed.
   if (!removed_created_us_.empty()) oldest_us = std::min(oldest_us, *removed_created_us_.begin());
   for (const auto& [until_us, created_us] : under_way_us_)
     oldest_us = std::min(oldest_us, created_us);
@@ -282,6 +293,8 @@ void BatchStore::sync_removed() {
   forget_old_removals();
   if (removed_created_us_.empty() || is_syncing_) return;
   is_syncing_ = true;
+  // All entries below this number are removed. A reader of the log after a crash starts there, and
+  // skips erasures that were not synced.
   const uint64_t low = by_sequence_.empty() ? next_sequence_ : by_sequence_.begin()->first;
   Bytes value;
   base::ByteWriter out(value);
@@ -289,6 +302,7 @@ void BatchStore::sync_removed() {
   out.u64(low);
   std::vector<storage::LocalLog::Operation> batch;
   batch.push_back({Bytes(kLowKey), std::move(value)});
+  // What is removed while this is written waits for the next time.
   const std::vector<int64_t> erased(removed_created_us_.begin(), removed_created_us_.end());
   log_.write(std::move(batch), true, [this, alive = alive_, erased, low](Result<void> written) {
     if (!*alive) return;

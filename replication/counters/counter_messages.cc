@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Encodings of increments, answers and names of shards; the grammar is in the header.
 #include "replication/counters/counter_messages.h"
 
 #include "base/byte_io.h"
@@ -18,6 +19,7 @@ void put_deltas(base::ByteWriter& writer, const std::vector<CounterDelta>& delta
 
 Result<uint64_t> read_count(base::ByteReader& reader) {
   TETRAD_TRY(const uint64_t count, reader.read_varint());
+  // Each part has a byte at least: a larger count is garbage, and nothing is allocated for it.
   if (count > reader.remaining())
     return fail(ErrorCode::kCorruption, "{} parts in {} bytes", count, reader.remaining());
   return count;
@@ -28,6 +30,7 @@ Result<std::vector<CounterDelta>> read_deltas(base::ByteReader& reader) {
   std::vector<CounterDelta> deltas(count);
   for (CounterDelta& delta : deltas) {
     TETRAD_TRY(const uint64_t id, reader.read_varint());
+    // Column 0 is the cell that keeps a lossy clustering key; no counter has that number.
     if (id == 0 || id > 0xffffffff) return fail(ErrorCode::kCorruption, "a column of id {}", id);
     delta.column_id = static_cast<uint32_t>(id);
     TETRAD_TRY(delta.delta, reader.read_zigzag());
@@ -64,6 +67,7 @@ Result<CounterIncrement> read_increment(base::ByteReader& reader) {
 }  // namespace
 
 size_t CounterIncrement::size_bytes() const {
+  // An estimate for limits and prices: each delta becomes a total of 8 bytes.
   size_t size = partition_key.size() + 8 * statics.size();
   for (const CounterRow& row : rows)
     size += row.clustering_key.size() + row.key_cell.size() + 8 * row.deltas.size();
@@ -88,6 +92,7 @@ Bytes encode_total(int64_t total) {
 }
 
 std::optional<int64_t> decode_total(BytesView value) {
+  // From a cell that anybody may have written: never an assertion.
   if (value.size() != sizeof(int64_t)) return std::nullopt;
   return base::load_big_endian<int64_t>(value.data());
 }
@@ -122,6 +127,7 @@ Result<CounterRequest> decode_counter_request(BytesView body) {
   CounterRequest out;
   TETRAD_TRY(out.epoch.value, reader.read_varint());
   TETRAD_TRY(const uint8_t level, reader.read_u8());
+  // The last number of the enumeration, which is the native protocol's.
   if (level > static_cast<uint8_t>(ConsistencyLevel::kLocalOne))
     return fail(ErrorCode::kCorruption, "a consistency level of number {}", level);
   out.level = static_cast<ConsistencyLevel>(level);

@@ -19,6 +19,7 @@ using partitioner::TabletStage;
 
 namespace {
 
+// After an error of a store, which may be short of disk or behind with writes.
 constexpr int64_t kTryAgainUs = 200'000;
 constexpr size_t kDoubtsMax = 100'000;  // of a shard; those beyond it wait for a later sweep
 constexpr std::string_view kTableObject = "table/";
@@ -76,6 +77,7 @@ void IndexRunner::on_state(const MetaSnapshot& before, const MetaSnapshot& now) 
   std::set<std::string> changed;
   using Objects = decltype(now->schema_objects);
   if (before->schema_version != now->schema_version) {
+    // Both maps share what is equal, so the comparison costs as much as the change.
     Objects::compare(before->schema_objects, now->schema_objects,
                      [&](const std::string& name, const auto*, const auto*) {
                        if (name.starts_with(kTableObject)) changed.insert(name);
@@ -89,6 +91,7 @@ void IndexRunner::on_state(const MetaSnapshot& before, const MetaSnapshot& now) 
                     if (same) return;
                     if (old_table != nullptr) forget((*old_table)->incarnation);
                     if (table == nullptr) return;
+                    // Looked at here already: once is enough, as it begins the builds anew.
                     changed.erase(object_of(**table));
                     look_at(*now, **table);
                   });
@@ -111,6 +114,7 @@ void IndexRunner::look_at(const MetaState& state, const TableInfo& table) {
   }
   if (!makers_) return;
   const storage::ClaimMakerPtr maker = makers_(state, table);
+  // Builds go on where the store has noted that they were, not where this object left them.
   forget(table.incarnation);
   for (uint32_t number = 0; number < stores_.size(); ++number) {
     storage::Store* const store = stores_[number];
@@ -127,6 +131,7 @@ void IndexRunner::look_at(const MetaState& state, const TableInfo& table) {
       if (!built) building_.insert(place);
     }
   }
+  // A build under way takes up what was added.
   if (building_.empty() || is_building_) return;
   is_building_ = true;
   tasks_.spawn(build());
@@ -135,6 +140,7 @@ void IndexRunner::look_at(const MetaState& state, const TableInfo& table) {
 /// One index of one store after another, page by page.
 Task<void> IndexRunner::build() {
   while (!building_.empty()) {
+    // A copy, and looked for again below: the table may be dropped while the page is read.
     const Place place = *building_.begin();
     base::OneShot<Result<storage::IndexBuildPage>> built;
     std::move_only_function<void(Result<storage::IndexBuildPage>)> done =
@@ -149,6 +155,7 @@ Task<void> IndexRunner::build() {
     int64_t pause_us = options_.build_pause_us;
     if (!page) {
       const ErrorCode code = page.error().code;
+      // The index or the table is gone. Other errors pass.
       if (code == ErrorCode::kNotFound || code == ErrorCode::kStaleSchema) building_.erase(place);
       pause_us = kTryAgainUs;
     } else if (known != known_.end()) {
@@ -175,6 +182,7 @@ Task<void> IndexRunner::build() {
 // ---- sweeping ----
 
 Task<void> IndexRunner::sweep() {
+  // A list of now: what is added meanwhile is swept the next time.
   std::vector<Place> places;
   for (const auto& [place, status] : known_)
     if (status.built) places.push_back(place);
@@ -217,17 +225,21 @@ Task<bool> IndexRunner::sweep_index(Place place) {
 bool IndexRunner::may_drop(Place place, RingPosition position, uint64_t hash, uint64_t number) {
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(place.incarnation);
+  // In doubt it stays: a claim too many costs a look, a claim too few loses a row.
   if (table == nullptr) return false;
   const Tablet& tablet = table->tablets.find(position);
+  // In a change of members the sets of which W are asked are two.
   if (tablet.stage != TabletStage::kNormal) return false;
   if ((state->data_centers == nullptr && !keeps_disproved(tablet.replicas.size())) ||
       TETRAD_MUTANT(claim_gone_early))
     return true;
   const StoreAddress own{meta_.self(), place.store};
   if (std::ranges::find(tablet.replicas, own) == tablet.replicas.end()) return true;
+  // The hash of the claim; stores of one shard share the map.
   const uint64_t key = hash * 31 + place.store;
   const auto doubt = doubts_.find(key);
   if (doubt == doubts_.end() || doubt->second.number != number) {
+    // Seen for the first time, or its bucket was written since: the time begins anew.
     if (doubt != doubts_.end() || doubts_.size() < kDoubtsMax)
       doubts_[key] = {clock_.now_us(reactor_), number};
     return false;

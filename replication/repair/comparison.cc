@@ -21,6 +21,7 @@ constexpr int64_t kAgainUs = 500'000;  // a write may be on its way to a member
 constexpr int kTriesMax = 5;
 constexpr size_t kSentencesMax = 100;
 
+// Bounded, since a table may differ in each of its tablets, and all goes into one answer.
 void say(std::vector<std::string>& sentences, std::string sentence) {
   if (sentences.size() < kSentencesMax) sentences.push_back(std::move(sentence));
 }
@@ -74,6 +75,7 @@ Task<Result<uint64_t>> Comparison::compare(Target target) {
   while (true) {
     Page page;
     for (int attempt = 0; attempt < kTriesMax && !page.same; ++attempt) {
+      // A write that is on its way to one member makes a difference of a moment, not of the data.
       if (attempt != 0) co_await base::sleep_for(reactor_, kAgainUs);
       Result<Page> compared = co_await compare_page(target.incarnation, target.tablet, after);
       if (!compared) co_return std::unexpected<Error>(compared.error());
@@ -97,6 +99,8 @@ Task<Result<Comparison::Page>> Comparison::compare_page(
   command.resume_after = std::move(after);
   command.bytes_limit = kPageBytes;
   command.now_s = clock_.now_us(reactor_) / 1'000'000;
+  // All members cut their answers at the same horizon and expire by the same time: so equal data
+  // gives equal digests (rule 6).
   command.horizon_s = purge_horizon_s(tablet, slack_);
   const Bytes request = encode_read(tablet.epoch, command);
   const base::Deadline deadline{reactor_.now_us() + kPageUs};
@@ -104,6 +108,7 @@ Task<Result<Comparison::Page>> Comparison::compare_page(
   Result<Bytes> rows = co_await rpc_.ask(first.host, first.store, Verb::kRead, request, deadline);
   if (!rows) co_return std::unexpected<Error>(rows.error());
   TETRAD_CO_TRY(const storage::ReadResult data, storage::decode_read_result(std::move(*rows)));
+  // Computed here of the rows of the first member, as the others compute theirs.
   const DigestReply own = digest_reply_of(data);
   Page page;
   page.same = true;

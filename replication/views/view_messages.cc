@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Encodings of what executors of views ask and answer; the grammar is in the header.
 #include "replication/views/view_messages.h"
 
 #include "base/byte_io.h"
@@ -11,6 +12,7 @@ using base::ByteReader;
 using base::ByteWriter;
 
 constexpr uint8_t kVersion = 1;
+// The first byte of an answer: a later stamp was seen, or the row as it was found.
 constexpr uint8_t kSeen = 0, kFound = 1;
 
 void put_row(ByteWriter& out, const storage::ViewRow& row) {
@@ -72,6 +74,7 @@ void put_sequences(ByteWriter& out, const std::vector<uint64_t>& sequences) {
 Result<std::vector<uint64_t>> read_sequences(ByteReader& in) {
   std::vector<uint64_t> sequences;
   TETRAD_TRY(const uint64_t count, in.read_varint());
+  // Checked before the loop: the count comes from the network.
   if (count > in.remaining() / sizeof(uint64_t))
     return fail(ErrorCode::kCorruption, "{} sequences in {} bytes", count, in.remaining());
   for (uint64_t i = 0; i < count; ++i) {
