@@ -25,6 +25,7 @@ const DeadRunList* DeadRuns::find(BytesView prefix) const {
 // Notes are kept from now on only: a run of a read that began earlier could miss a write.
 void DeadRuns::watch(uint16_t bucket, BytesView prefix, uint64_t newest) {
   if (const auto found = by_prefix_.find(prefix); found != by_prefix_.end()) {
+    // The list is in order of use; the last is forgotten when there is no room.
     partitions_.splice(partitions_.begin(), partitions_, found->second);
     return;
   }
@@ -33,6 +34,7 @@ void DeadRuns::watch(uint16_t bucket, BytesView prefix, uint64_t newest) {
     TETRAD_ASSERT(by_prefix_.contains(partitions_.back().prefix));
     by_prefix_.erase(partitions_.back().prefix);
     partitions_.pop_back();
+    // A bit stands for several partitions of a bucket.
     if (std::ranges::find(partitions_, bucket_of_last, &Partition::bucket) == partitions_.end())
       buckets_.reset(bucket_of_last);
   }
@@ -50,10 +52,12 @@ void DeadRuns::keep(BytesView prefix, DeadRun run, uint64_t seen) {
   const auto found = by_prefix_.find(prefix);
   if (found == by_prefix_.end()) return;
   Partition& partition = *found->second;
+  // A row that is forgotten might have lived inside the run.
   if (partition.rows_after > seen) return;
   if (run.start.size() > kKeyBytesMax || run.end.size() > kKeyBytesMax) return;
   DeadRunList parts{std::move(run)};
   for (const auto& [number, row] : partition.rows)
+    // Written after the read: the run is not dead there any more.
     if (number > seen) cut(parts, row);
   for (DeadRun& part : parts) join(partition.runs, std::move(part));
 }
@@ -82,6 +86,7 @@ void DeadRuns::cut(DeadRunList& runs, BytesView key) {
     TETRAD_ASSERT(run.start <= key);
     run.end.assign(key);
     const bool is_empty = run.start >= run.end;
+    // Cut at its first key: only what is behind stays.
     if (is_empty) runs.erase(runs.begin() + static_cast<ptrdiff_t>(i));
     if (behind.start < behind.end)
       runs.insert(runs.begin() + static_cast<ptrdiff_t>(is_empty ? i : i + 1), std::move(behind));
@@ -93,6 +98,7 @@ void DeadRuns::cut(DeadRunList& runs, BytesView key) {
 // The later time of the two: before it one of them may still have had a live row.
 void DeadRuns::join(DeadRunList& runs, DeadRun run) {
   std::erase_if(runs, [&](DeadRun& other) {
+    // Runs that touch are joined, too: the reader steps over both at once.
     if (other.end < run.start || run.end < other.start) return false;
     run.start = std::min(run.start, other.start);
     run.end = std::max(run.end, other.end);

@@ -20,6 +20,7 @@ std::string file_in(const std::string& directory) { return directory + "/FAILED"
 
 void note_failure(const std::string& directory, int64_t wall_us, std::string_view reason) {
   std::string line(reason);
+  // One line for each failure: time in microseconds, a space, the reason.
   std::replace(line.begin(), line.end(), '\n', ' ');
   std::ofstream(file_in(directory), std::ios::app) << wall_us << ' ' << line << '\n';
 }
@@ -32,6 +33,7 @@ Result<void> check_failures(const std::string& directory, int64_t wall_us, const
   std::string reason, last_reason;
   bool twice = false;
   while (file >> at_us && std::getline(file, reason)) {
+    // Of the last two failures.
     twice = last_us != 0 && at_us - last_us < kAgainUs;
     last_us = at_us;
     last_reason = reason;
@@ -46,12 +48,15 @@ Result<void> check_failures(const std::string& directory, int64_t wall_us, const
       "the disk failed before this start; what was written in the last moments may be missing "
       "until the next repair directory={} reason=\"{}\"",
       directory, last_reason);
+  // An hour without a failure: the disk is trusted again.
   if (wall_us - last_us > kAgainUs) std::remove(name.c_str());
   return {};
 }
 
 void note_damage(const std::string& directory, std::string_view reason) {
   const std::string name = directory + "/DAMAGED";
+  // Synced, with its folder: the store must be known as damaged also after a power cut. Errors are
+  // passed over, since there is nothing else to be done.
   std::FILE* const file = std::fopen(name.c_str(), "we");
   if (file == nullptr) return;
   std::fwrite(reason.data(), 1, reason.size(), file);

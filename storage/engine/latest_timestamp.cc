@@ -10,6 +10,8 @@
 namespace tetrad::storage {
 namespace {
 
+/// Looks at everything that may concern the rows: no deletion or expiry is applied, since what is
+/// hidden has a timestamp, too.
 class LatestReader {
  public:
   LatestReader(KeyView& view, const ReadCommand& command) : view_(view), command_(command) {
@@ -34,6 +36,7 @@ class LatestReader {
 
   void see(int64_t timestamp_us) { latest_us_ = std::max(latest_us_, timestamp_us); }
 
+  // Cell by cell, without building a record.
   Result<void> see_record(BytesView value) {
     RowRecordReader reader;
     TETRAD_TRY_VOID(reader.open(value));
@@ -62,6 +65,7 @@ class LatestReader {
 
   Result<void> see_range_tombstones() {
     const Bytes first = key_of(KeyKind::kRangeTombstone, {});
+    // All of the partition: a range tombstone that begins before a row may reach over it.
     const auto it = view_.iterate({first, key_of(KeyKind::kRow, {}), true, false});
     std::vector<TombstoneEnd> set;
     for (it->seek(first); it->valid(); it->next()) {
@@ -75,6 +79,7 @@ class LatestReader {
   }
 
   Result<void> see_slices() {
+    // One range with its defaults: from the first key to the last.
     static const std::vector<ClusteringRange> everything(1);
     const auto& wanted = command_.clustering_ranges;
     for (const ClusteringRange& range : wanted.empty() ? everything : wanted) {

@@ -13,6 +13,7 @@ void MemoryArea::write(std::vector<Operation> batch) {
   std::vector<Operation> before;
   before.reserve(batch.size());
   for (auto& [key, value] : batch) {
+    // Every key has a number, as in RocksDB's log: log_start is that of the first one kept.
     if (keeps_log) log.push_back(key);
     auto found = data.find(key);
     before.emplace_back(key, found == data.end() ? std::nullopt : std::optional(found->second));
@@ -22,6 +23,7 @@ void MemoryArea::write(std::vector<Operation> batch) {
       data.erase(found);
     }
   }
+  // What undoes the batch; sync() forgets it.
   undo.push_back(std::move(before));
   mark_undo_ends.push_back(mark_undo.size());
   TETRAD_ASSERT(mark_undo_ends.size() == undo.size());
@@ -36,6 +38,7 @@ void MemoryArea::raise_mark(uint16_t bucket, int64_t to) {
 
 void MemoryArea::undo_last() {
   TETRAD_ASSERT(!undo.empty() && mark_undo_ends.size() == undo.size());
+  // Backwards: a batch may have a key twice.
   for (auto it = undo.back().rbegin(); it != undo.back().rend(); ++it) {
     if (it->second) {
       data.insert_or_assign(it->first, std::move(*it->second));
@@ -58,6 +61,7 @@ void MemoryArea::undo_last() {
 
 void MemoryArea::take_out(size_t first, size_t last) {
   TETRAD_ASSERT(keeps_log && first < last && last <= undo.size());
+  // What a later batch has written stays as that left it.
   std::set<BytesView> written_later;
   size_t numbers_later = 0, numbers_from = 0;
   for (size_t i = last; i < undo.size(); ++i) {
@@ -65,6 +69,7 @@ void MemoryArea::take_out(size_t first, size_t last) {
     for (const Operation& operation : undo[i]) written_later.insert(operation.first);
   }
   for (size_t i = first; i < undo.size(); ++i) numbers_from += undo[i].size();
+  // The number from which on something may be missing: the next life begins to doubt there.
   hole = log_end() - numbers_from;
   for (size_t i = last; i-- > first;) {
     for (auto it = undo[i].rbegin(); it != undo[i].rend(); ++it) {
@@ -84,6 +89,7 @@ MemoryDisk::~MemoryDisk() = default;
 
 void MemoryDisk::lose_unsynced(base::Random& random, bool with_hole) {
   for (auto& [directory, area] : impl_->areas) {
+    // Any prefix of the unsynced batches may have reached the disk.
     const size_t kept = random.below(area.undo.size() + 1);
     while (area.undo.size() > kept) area.undo_last();
     if (with_hole && area.keeps_log && kept > 1) {

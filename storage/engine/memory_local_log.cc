@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The disk of the model engine and the local log over it.
+// The local log of the model: writes of one turn become visible at its end, and a sync keeps them
+// through a simulated power cut. Reads see what is committed only, as with RocksDB.
 #include <algorithm>
 
 #include "storage/engine/memory_disk.h"
@@ -68,6 +69,7 @@ class MemoryLocalLog final : public LocalLog {
   }
 
  private:
+  // A write, or an erasure of a range; it keeps its place in the order of the calls.
   struct Waiting {
     std::vector<MemoryArea::Operation> operations;
     std::optional<std::pair<Bytes, Bytes>> erased;
@@ -84,6 +86,7 @@ class MemoryLocalLog final : public LocalLog {
   }
 
   void commit() {
+    // Called after the last of the turn's writes: a callback may write again.
     std::vector<DoneCallback> done;
     for (Waiting& waiting : std::exchange(waiting_, {})) {
       if (waiting.erased) {

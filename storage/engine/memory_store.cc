@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// The model store: an ordered map in the place of RocksDB. It keeps the contract of Store with the
+// simplest means, so that a difference from RocksStore in a test is a defect of one of the two.
+//
+// What RocksStore does on another thread happens here in a later event of the loop (later()): other
+// events come in between, as they may there. Each change of the map is one batch of MemoryArea,
+// which a simulated power cut undoes from its end.
 #include "storage/engine/memory_store.h"
 
 #include "base/assert.h"
@@ -38,6 +44,7 @@ MemoryStore::MemoryStore(std::shared_ptr<MemoryDisk> disk, MemoryArea& area,
       alive_(std::make_shared<bool>(true)),
       view_side_(*this),
       views_(view_side_, alive_) {
+  // What an earlier life has left: retired tables, sync records, builds of indexes, tasks of views.
   const Bytes first = retired_key({0});
   const BytesView prefix = BytesView(first).substr(0, first.size() - 4);
   for (auto it = area_.data.lower_bound(prefix);
@@ -52,6 +59,7 @@ MemoryStore::MemoryStore(std::shared_ptr<MemoryDisk> disk, MemoryArea& area,
     indexes_.load(it->first, it->second);
     if (StoreViews::is_own_key(it->first)) views_.load(it->first, it->second);
   }
+  // After loading: the new life's numbers begin behind those of all lives before.
   records_.begin_life(area_.log_end(), area_.hole.value_or(area_.log_end()));
   area_.hole.reset();
   area_.data.insert_or_assign(records_.life_entry().first, records_.life_entry().second);
@@ -76,6 +84,7 @@ void MemoryStore::read(ReadCommand command, base::Deadline, ReadCallback done) {
   if (command.by_index) return done(read_narrowed(command));
   if (command.nearest) return done(read_nearest(std::move(command)));
   MapView view(area_.data);
+  // TableContents{} says that anything may be there: the model never skips a look-up.
   done(read_partitions(view, command, TableContents{}, options_.read_keys_max));
 }
 
@@ -113,6 +122,7 @@ void MemoryStore::retire(TableIncarnation incarnation) {
   for (auto it = area_.data.lower_bound(keys.start); it != area_.data.end() && it->first < keys.end;
        ++it)
     batch.emplace_back(it->first, std::nullopt);
+  // In one batch with the mark: after a crash a table is retired and empty, or neither.
   for (Bytes& key : indexes_.erase(incarnation)) batch.emplace_back(std::move(key), std::nullopt);
   for (Bytes& key : views_.erase(incarnation).erased)
     batch.emplace_back(std::move(key), std::nullopt);
@@ -135,6 +145,7 @@ void MemoryStore::export_range(TableIncarnation incarnation, const RingRange& ra
 void MemoryStore::sweep(SweepCommand command, SweepPlace from,
                         std::move_only_function<void(Result<SweepPage>)> done) {
   if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
+  // A watch opened anew has missed writes: then the partition counts as disturbed.
   const bool is_watched = from.inside && watches_.begin_page(from.watch);
   if (!is_watched) {
     from.watch = watches_.open(watched_below_us(command.bound));
@@ -204,6 +215,7 @@ void MemoryStore::verify(std::move_only_function<void(Result<ScrubSummary>)> don
 
 StoreStatistics MemoryStore::statistics() {
   StoreStatistics statistics;
+  // All of it is "memtable", as nothing is flushed.
   statistics.estimated_keys = area_.data.size();
   for (const auto& [key, value] : area_.data)
     statistics.memtable_bytes += key.size() + value.size();
@@ -236,6 +248,7 @@ Result<SweepPage> MemoryStore::write_swept(Result<Swept>& swept, const SweepComm
     }
     return {};
   };
+  // Every value is at hand, so no key is cold and one try is enough.
   TETRAD_TRY(const auto cold, settle_page(*swept, command, watches_, watch, read_now, true));
   TETRAD_ASSERT(cold.empty());
   bool uncovers = false;
@@ -265,6 +278,7 @@ Result<Store::RecentPage> MemoryStore::read_recent(RecentCommand command, BytesV
   } else if (const auto window = records_.window(command.since_us, command.until_us)) {
     place = {recovered().life, window->from, 0, std::min(window->until, area_.log_end()), {}};
   }
+  // Older parts of the log are given up with the sync records (sync_area()).
   if (place.from < area_.log_start)
     return fail(ErrorCode::kNotFound, "the log begins after {} us", command.since_us);
   std::erase_if(command.ranges, [&](const auto& table) { return is_retired(table.first); });
@@ -287,6 +301,7 @@ void MemoryStore::sync_area() {
 void MemoryStore::keep_records() {
   const int64_t every_us = records_.has_written() ? kIdleRecordUs : kFirstRecordUs;
   record_timer_ = reactor_.call_at(reactor_.now_us() + every_us, [this] { keep_records(); });
+  // Writes of this turn take the record with them.
   if (closed_ || !waiting_.empty()) return;
   sync_area();
   std::vector<MemoryArea::Operation> batch;
@@ -310,6 +325,7 @@ bool MemoryStore::is_retired(TableIncarnation incarnation) const {
 void MemoryStore::later(base::Callback work) {
   pool_.run(
       reactor_, base::IoDuty::kMaintenance, 0, [] {},
+      // The empty work takes the pool's time; what is to be done runs on the loop when it ends.
       [alive = alive_, work = std::move(work)]() mutable {
         if (*alive) work();
       });

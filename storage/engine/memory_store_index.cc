@@ -16,6 +16,7 @@ void MemoryStore::set_indexes(TableIncarnation incarnation, ClaimMakerPtr maker)
   if (closed_ || is_retired(incarnation)) return;
   commit();
   std::vector<MemoryArea::Operation> batch;
+  // Indexes that are not in the schema any more: their claims go with what is known of them.
   for (Bytes& key : indexes_.set(incarnation, std::move(maker))) {
     erase_claims(claims_of_index_key(key), batch);
     batch.emplace_back(std::move(key), std::nullopt);
@@ -76,6 +77,7 @@ void MemoryStore::sweep_claims(ClaimSweepCommand command, Bytes after,
     const TableIndexes* table = indexes_.find(command.incarnation);
     if (table == nullptr || !table->knows(command.index_id))
       return done(fail(ErrorCode::kNotFound, "the index is gone"));
+    // A claim of a bucket that is written after this is not dropped (drop_disproved).
     const uint64_t seen = write_number_;
     const int64_t now_s = TETRAD_MUTANT(claim_expires_by_clock)
                               ? reactor_.wall_time_us() / 1'000'000
@@ -95,6 +97,7 @@ void MemoryStore::ViewSide::read(base::Deadline, std::function<Result<void>(KeyV
   if (store_.closed_) return done(fail(ErrorCode::kCancelled, "the store is closed"));
   MapView view(store_.area_.data);
   const auto read = std::make_shared<Result<void>>(work(view));
+  // The answer comes in a later event, as from a reader's thread.
   store_.later([read, done = std::move(done)]() mutable { done(std::move(*read)); });
 }
 
@@ -147,6 +150,7 @@ Result<ReadResult> MemoryStore::read_narrowed(const ReadCommand& command) {
 Result<ReadResult> MemoryStore::read_nearest(ReadCommand command) {
   MapView rows(area_.data);
   NearestScan scan(std::move(command));
+  // RocksStore reads a page at a time here, to give other reads a turn.
   while (!scan.is_done)
     TETRAD_TRY_VOID(scan_nearest(rows, TableContents{}, options_.read_keys_max, scan));
   return scan.places.take(true);
@@ -160,6 +164,7 @@ Result<IndexBuildPage> MemoryStore::write_built(TableIncarnation incarnation, ui
   if (is_retired(incarnation) || table == nullptr || !table->knows(index_id))
     return fail(ErrorCode::kNotFound, "the index is gone");
   IndexBuild& build = table->builds[index_id];
+  // Another page of the same build was written meanwhile, or it was forgotten.
   if (build.after != after) return fail(ErrorCode::kConflict, "the build has begun anew");
   build = {built.exhausted, built.next};
   IndexBuildPage page;

@@ -72,6 +72,8 @@ void MemoryStore::write_registers(const RegistersWrite& write, WriteGuard guard,
       written();
     };
   }
+  // From here to the answer reads of these registers wait, and other writes of them are refused
+  // until `written`.
   done = while_under_way(std::move(key), std::move(done));
   queue(std::move(waiting), std::move(guard), std::move(done));
 }
@@ -82,6 +84,7 @@ void MemoryStore::read_registers(const PartitionName& partition, base::Deadline,
   if (auto checked = check_partition(partition); !checked)
     return done(std::unexpected(std::move(checked.error())));
   Bytes key = registers_key(partition);
+  // What is under way may be lost by a power cut: it is made durable before anybody learns of it.
   if (!registers_under_way_.contains(key)) return done(registers_at(key));
   later([this, incarnation = partition.incarnation, key = std::move(key),
          done = std::move(done)]() mutable {
@@ -126,6 +129,7 @@ Store::ApplyCallback MemoryStore::while_under_way(Bytes key, ApplyCallback done)
   return [this, alive = alive_, number, key = std::move(key),
           done = std::move(done)](Result<void> result) mutable {
     if (*alive) {
+      // One of several, perhaps: the container is a multiset.
       registers_under_way_.erase(registers_under_way_.find(key));
       let_pass(key, number);
     }
@@ -135,6 +139,7 @@ Store::ApplyCallback MemoryStore::while_under_way(Bytes key, ApplyCallback done)
 
 void MemoryStore::let_pass(const Bytes& key, uint64_t number) {
   const auto barred = registers_barred_.find(key);
+  // A later write of the same key bars by its own number.
   if (barred != registers_barred_.end() && barred->second == number)
     registers_barred_.erase(barred);
 }
@@ -149,6 +154,7 @@ void MemoryStore::queue(WaitingWrite waiting, WriteGuard guard, ApplyCallback do
   if (queued_bytes_ > options_.write_queue_max_bytes)
     return done(fail(ErrorCode::kOverloaded, "{} bytes of writes wait for the disk, at most {}",
                      queued_bytes_, options_.write_queue_max_bytes));
+  // A commit that an import brings counts as a write of its own.
   for (const Mutation* m : {&waiting.mutation, waiting.committed ? &*waiting.committed : nullptr}) {
     if (m == nullptr) continue;
     raise_mark(*m);
@@ -173,6 +179,7 @@ void MemoryStore::claim(const Mutation& m, WaitingWrite& waiting) {
   if (table == nullptr) return;
   for (Bytes& key : forget_unknown_builds(m.incarnation, *table))
     waiting.forgotten.push_back(std::move(key));
+  // Only the mutants ask; claims are made of everything that came.
   const bool is_put = std::ranges::all_of(m.rows, [](const auto& row) { return row.complete; });
   if (table->maker == nullptr || (waiting.merged && TETRAD_MUTANT(claims_not_of_merged)) ||
       (!is_put && TETRAD_MUTANT(claims_of_puts_only)) ||
@@ -240,6 +247,7 @@ void MemoryStore::commit() {
     arm_sync();
   }
   queued_bytes_ = 0;
+  // Taken out first: a callback may write again, which begins the next turn's list.
   for (WaitingWrite& waiting : std::exchange(waiting_, {})) {
     waiting.pass.give_back();
     if (waiting.synced && options_.sync != CommitLogSync::kGroup) {
@@ -252,6 +260,7 @@ void MemoryStore::commit() {
 }
 
 void MemoryStore::write_claims_late() {
+  // The mutant of rule 23: claims come after their rows, in another batch.
   MemoryTurn claims(area_.data);
   for (const WaitingWrite& waiting : waiting_) claims.add_claims(waiting);
   std::vector<MemoryArea::Operation> batch = claims.take_batch();
@@ -270,6 +279,7 @@ void MemoryStore::when_synced(ApplyCallback done) {
 }
 
 void MemoryStore::tear() {
+  // A batch of its own, so that a power cut may come between the registers and their rows.
   MemoryTurn registers(area_.data);
   for (WaitingWrite& waiting : waiting_) {
     if (!waiting.puts_registers || is_retired(waiting.mutation.incarnation)) continue;

@@ -39,6 +39,7 @@ void MemoryTurn::add_claims(const WaitingWrite& waiting) {
 
 std::vector<MemoryArea::Operation> MemoryTurn::take_batch() {
   std::vector<MemoryArea::Operation> batch;
+  // Erasures first: a key of the store's own may be forgotten and written again in one turn.
   batch.reserve(changed_.size() + erased_.size());
   for (Bytes& key : std::exchange(erased_, {})) batch.emplace_back(std::move(key), std::nullopt);
   for (auto& [key, value] : changed_) batch.emplace_back(key, std::move(value));
@@ -52,6 +53,7 @@ void MemoryTurn::merge(const Mutation& m, KeyKind kind, BytesView clustering_key
   std::vector<BytesView> values;
   const auto pending = changed_.find(key);
   const auto stored = stored_.find(key);
+  // A value of this turn contains the stored one already.
   if (pending != changed_.end()) {
     values.push_back(pending->second);
   } else if (stored != stored_.end()) {

@@ -36,6 +36,7 @@ Result<void> add_to_mutation(Mutation& mutation, const StorageKeyView& key, Byte
     }
     case KeyKind::kRow:
       TETRAD_TRY_VOID(check_row_record(value));
+      // Not complete: the receiver merges it (rule 15).
       mutation.rows.push_back({Bytes(key.clustering_key), Bytes(value), false});
       return {};
     case KeyKind::kRegisters:
@@ -56,6 +57,7 @@ Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnatio
   uint64_t bytes = 0;
   Bytes prefix;  // of the partition being collected
   for (; it->valid(); it->next()) {
+    // After at least one key, as a limit is never 0; a partition may be cut between its keys.
     if (bytes >= bytes_max) {
       page.exhausted = false;
       break;
@@ -64,6 +66,7 @@ Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnatio
     if (!key)
       return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it->key().size());
     if (key->kind == KeyKind::kRegisters && parts == ExportParts::kRows) continue;
+    // All keys of a partition lie together and become one mutation.
     if (page.mutations.empty() || prefix != key->partition_prefix) {
       prefix.assign(key->partition_prefix);
       Mutation& mutation = page.mutations.emplace_back();
@@ -100,8 +103,10 @@ Result<Store::RegistersPage> registers_page(KeyView& view, TableIncarnation inca
       return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it->key().size());
     place.assign(key->partition_prefix);
     place.push_back(static_cast<char>(KeyKind::kRegisters));
+    // Straight to where the registers of this partition would be: rows are not walked.
     if (key->kind != KeyKind::kRegisters) it->seek(place);
     page.next = place;
+    // It has none: the iterator stands on the next partition already.
     if (!it->valid() || it->key() != place) continue;
     const auto found = decode_storage_key(it->key());
     TETRAD_TRY(PaxosRegisters registers, decode_registers(it->value()));
@@ -138,6 +143,7 @@ Result<std::vector<SizeSample>> scan_sizes(KeyView& view, TableIncarnation incar
   uint64_t pending = 0;
   for (const SizeSample& partition : partitions) {
     pending += partition.bytes;
+    // Samples of about equal size; each ends with a whole partition, and the last takes the rest.
     if (pending < total / count && &partition != &partitions.back()) continue;
     samples.push_back({partition.position, pending});
     pending = 0;

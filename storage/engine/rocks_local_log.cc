@@ -48,6 +48,7 @@ rocksdb::Status erase_keys(rocksdb::DB& db, const Bytes& start, const Bytes& end
   const std::unique_ptr<rocksdb::Iterator> it(db.NewIterator(read));
   for (it->Seek(slice_of(start)); it->Valid(); it->Next()) {
     erase.Delete(it->key());
+    // In batches of a MiB, so that the memory is bounded whatever is erased.
     if (erase.GetDataSize() < (1 << 20)) continue;
     const rocksdb::Status status = db.Write({}, &erase);
     if (!status.ok()) return status;
@@ -90,6 +91,7 @@ rocksdb::Status run(RocksDatabase& database, Commit& commit) {
     }
     if (!status.ok()) return status;
   }
+  // An erasure writes without a sync, so the log is synced by itself.
   const bool ends_with_erase = !commit.steps.empty() && commit.steps.back().erased;
   return commit.sync && ends_with_erase ? database.sync_log() : rocksdb::Status::OK();
 }
@@ -109,10 +111,12 @@ rocksdb::Status run_again(LogFiles& files, Commit& commit) {
   if (files.database != nullptr) {
     if (!files.database->has_room(kRoomBytes)) return commit.status;
     const std::unique_lock nobody_looks(files.replacing);
+    // RocksDB takes no writes after such an error; a database that is opened anew does.
     files.database->close_when_idle();
     if (files.database->watch().failed_sync()) return rocksdb::Status::IOError("a sync failed");
     files.database = nullptr;
   }
+  // With the lock free: opening reads the log, and readers meanwhile get no_room().
   auto opened = files.open();
   if (!opened) return commit.status;
   {
@@ -142,6 +146,7 @@ class RocksLocalLog final : public LocalLog {
 
   void write(std::vector<Operation> batch, bool sync, DoneCallback done) override {
     if (failure_) return done(std::unexpected(*failure_));
+    // Writes behind an erasure are a step of their own: the order of the calls is kept.
     if (waiting_->steps.empty() || waiting_->steps.back().erased) waiting_->steps.emplace_back();
     rocksdb::WriteBatch& writes = waiting_->steps.back().writes;
     for (const Operation& operation : batch) {
@@ -206,11 +211,13 @@ class RocksLocalLog final : public LocalLog {
     closed_ = true;
     if (timer_ != 0) reactor_.cancel(std::exchange(timer_, 0));
     shut_out_jobs();
+    // Written, but its answer is still on its way to this loop.
     if (in_flight_ != nullptr && in_flight_->written) finish(std::exchange(in_flight_, nullptr));
     for (auto commit : {std::exchange(in_flight_, nullptr),
                         std::exchange(waiting_, std::make_shared<Commit>())}) {
       if (commit == nullptr || commit->written) continue;
       commit->written = true;
+      // On this thread: jobs are shut out, and the process ends.
       if (!failure_ && !full_) commit->status = run(*files_->database, *commit);
       finish(commit);
     }
@@ -250,10 +257,12 @@ class RocksLocalLog final : public LocalLog {
           commit->status = guarded_status("writing the local log", [&] {
             return again ? run_again(*files, *commit) : run(*files->database, *commit);
           });
+          // A failed sync is for good, even if the disk is full as well (fsyncgate).
           const bool waits = is_want_of_room(commit->status) && !has_failed(*files);
           commit->written = !waits;
         },
         [this, alive = alive_, commit = in_flight_] {
+          // close() has answered it.
           if (!*alive || closed_ || commit != in_flight_) return;
           if (!commit->written) return try_later();
           if (std::exchange(full_, false))
@@ -297,6 +306,7 @@ class RocksLocalLog final : public LocalLog {
     if (!commit->status.ok() && !failure_) {
       Error error = error_of(commit->status, "writing the local log");
       error.message += "; it takes no more writes";
+      // Any other code, as that of a full disk, would look as if it could pass.
       if (error.code != ErrorCode::kCorruption) error.code = ErrorCode::kIo;
       note_failure(directory_, reactor_.wall_time_us(), error.message);
       failure_ = std::move(error);
@@ -346,6 +356,7 @@ Result<std::unique_ptr<LocalLog>> open_rocks_local_log(const std::string& direct
     set_recovery(options, recovery);
     options.listeners.push_back(BackgroundErrors().listener());
     auto opened = RocksDatabase::open(std::move(options), directory, "local log", {nullptr, files});
+    // Only the first opening after a power cut may find a torn end.
     if (opened) recovery = LogRecovery::kStrict;
     return opened;
   };
@@ -355,6 +366,7 @@ Result<std::unique_ptr<LocalLog>> open_rocks_local_log(const std::string& direct
     database = log->open();
   }
   if (!database) return std::unexpected(std::move(database.error()));
+  // The logs of a node share a disk: one ballast is enough.
   if (number == 0) make_ballast(directory);
   log->database = std::move(*database);
   return std::make_unique<RocksLocalLog>(log, directory, reactor, pool, kLane + number,

@@ -16,10 +16,13 @@ constexpr uint64_t kStepsHereMax = 1'000;
 void RocksStore::set_indexes(TableIncarnation incarnation, ClaimMakerPtr maker) {
   if (closed_ || is_retired(incarnation)) return;
   if (maker != nullptr && maker->next_index_id() > 1)
+    // Compactions drop claims of indexes that are not in this list. Without an index id ever given
+    // there are no claims to drop.
     state_.filter->set_indexes(incarnation, maker);
   std::vector<Bytes> gone = state_.indexes.set(incarnation, std::move(maker));
   state_.tables.set_indexes(incarnation, state_.indexes.find(incarnation));
   for (const Bytes& key : gone) delete_claims_of(key);
+  // What was noted of a dropped index: how far it was built.
   turn_.erase_own(gone);
 }
 
@@ -40,6 +43,7 @@ std::optional<Error> RocksStore::lacks_index(const ReadCommand& command) {
 void RocksStore::read_narrowed(ReadCommand command, base::Deadline deadline, ReadCallback done) {
   if (auto why = lacks_index(command)) return done(std::unexpected(std::move(*why)));
   const ClaimMakerPtr maker = state_.indexes.find(command.incarnation)->maker;
+  // A claim and its row are two look-ups: they must be of one moment.
   const bool fixed = options_.sync == CommitLogSync::kGroup || turn_.writes_elsewhere();
   std::shared_ptr<HeldSnapshot> snapshot;
   if (fixed) snapshot = std::make_shared<HeldSnapshot>(state_.database);
@@ -90,6 +94,8 @@ void RocksStore::build_index(TableIncarnation incarnation, uint16_t index_id, ui
     read_build_page(incarnation, index_id, bytes_max, std::move(done));
   };
   if (TETRAD_MUTANT(build_without_barrier)) return read();
+  // Behind all writes that were taken before the store knew of the index: their claims are not made
+  // by the write.
   turn_.when_written(std::move(read));
 }
 
@@ -135,6 +141,7 @@ void RocksStore::write_build_page(TableIncarnation incarnation, uint16_t index_i
   IndexBuildPage page;
   page.claims = built.claims.size();
   page.position = built.position;
+  // The place is kept in memory now and on disk with the page's claims, in one batch.
   const IndexBuild now{false, built.next};
   if (!built.exhausted) table->builds[index_id] = now;
   auto written = [this, alive = alive_, incarnation, index_id, page, exhausted = built.exhausted,
@@ -142,6 +149,8 @@ void RocksStore::write_build_page(TableIncarnation incarnation, uint16_t index_i
     if (!result) return done(std::unexpected(std::move(result.error())));
     if (!*alive || unusable()) return done(closed_error());
     if (!exhausted) return done(page);
+    // "Built" is written after all claims are on the disk: a power cut must not leave it without
+    // them.
     turn_.sync([this, alive, incarnation, index_id, page,
                 done = std::move(done)](Result<void> synced) mutable {
       if (!synced) return done(std::unexpected(std::move(synced.error())));
@@ -181,6 +190,7 @@ void RocksStore::sweep_claims(ClaimSweepCommand command, Bytes after,
     const TableIndexes* table = state_.indexes.find(command.incarnation);
     if (is_retired(command.incarnation) || table == nullptr || !table->knows(command.index_id))
       return done(fail(ErrorCode::kNotFound, "the index is gone"));
+    // Taken with the snapshot: what has a higher number was written after it.
     const uint64_t seen = turn_.written_through();
     const int64_t now_s = TETRAD_MUTANT(claim_expires_by_clock)
                               ? reactor_.wall_time_us() / 1'000'000
@@ -192,6 +202,7 @@ void RocksStore::sweep_claims(ClaimSweepCommand command, Bytes after,
          after = std::move(after), now_s] {
           rocksdb::DB& db = snapshot->database().db();
           RocksView rows(db, {.snapshot = snapshot->get(), .fill_cache = false});
+          // Both views are of one snapshot, or a claim could be newer than its row.
           RocksView claims(
               db, {.snapshot = TETRAD_MUTANT(claim_newer_than_row) ? nullptr : snapshot->get(),
                    .fill_cache = false});

@@ -139,6 +139,7 @@ void RocksView::see(BytesView key, BytesView value) {
   if (watch_.take_operands() <= options_.operands_max) [[likely]]
     return;
   const size_t bytes = key.size() + value.size();
+  // What is not remembered is joined again by the next read: slower, never wrong.
   if (merged_bytes_ + bytes > kMergedBytesMax) return;
   merged_bytes_ += bytes;
   merged_.push_back({Bytes(key), Bytes(value)});

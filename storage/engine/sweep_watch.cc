@@ -12,6 +12,7 @@
 namespace tetrad::storage {
 
 SweepWatches::Id SweepWatches::open(int64_t below_us) {
+  // The oldest is given up: its sweep finds it gone and takes its partition for disturbed.
   if (watches_.size() >= kWatchesMax) watches_.erase(watches_.begin());
   TETRAD_ASSERT(watches_.size() < kWatchesMax);
   watches_[next_].below_us = below_us;
@@ -22,6 +23,7 @@ bool SweepWatches::begin_page(Id id) {
   const auto found = watches_.find(id);
   if (found == watches_.end()) return false;
   Watch& watch = found->second;
+  // Keys are noted for one page; the timestamps by bucket stay as long as the partition is swept.
   watch.keys.clear();
   watch.sorted = true;
   watch.all_keys = watch.page_void = false;
@@ -30,6 +32,7 @@ bool SweepWatches::begin_page(Id id) {
 
 void SweepWatches::note(uint16_t bucket, int64_t oldest_us) {
   for (auto& [id, watch] : watches_) {
+    // No deletion that this sweep may take away hides it.
     if (oldest_us >= watch.below_us) continue;
     const auto [noted, is_new] = watch.oldest_us.try_emplace(bucket, oldest_us);
     noted->second = std::min(noted->second, oldest_us);
@@ -44,6 +47,7 @@ void SweepWatches::note_key(BytesView key) {
     watch.keys.push_back(hash);
     TETRAD_ASSERT(watch.keys.size() <= kKeysMax);
     if (watch.keys.size() < kKeysMax) continue;
+    // From here on every key counts as written.
     watch.all_keys = true;
     watch.keys = {};
   }
@@ -51,6 +55,7 @@ void SweepWatches::note_key(BytesView key) {
 
 void SweepWatches::note_covers_gone(Id by) {
   for (auto& [id, watch] : watches_)
+    // Their pages were read with deletions that are gone now.
     if (id != by) watch.page_void = true;
 }
 

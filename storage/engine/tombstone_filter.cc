@@ -12,6 +12,7 @@
 namespace tetrad::storage {
 namespace {
 
+/// Of one compaction: it sees the state of when that began. Runs on RocksDB's threads.
 class TombstoneFilter final : public rocksdb::CompactionFilter {
  public:
   TombstoneFilter(std::shared_ptr<FilterState> state, std::set<uint32_t> retired)
@@ -28,10 +29,12 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
     const BytesView stored(key.data(), key.size());
     if (is_claim_key(stored)) return is_wanted(stored, {value.data(), value.size()});
     if (is_view_task_key(stored)) return is_of_view(stored);
+    // What is not understood stays: a key of the store's own, or of a newer program.
     const auto view = decode_storage_key(stored);
     if (!view) return Decision::kKeep;
     if (retired_.contains(view->incarnation.value)) return Decision::kRemove;
     const bool is_record = view->kind == KeyKind::kHeader || view->kind == KeyKind::kRow;
+    // Merge operands are left alone; they are joined first.
     if (type != ValueType::kValue || !is_record) return Decision::kKeep;
     const BytesView record({value.data(), value.size()});
     return needs_change(record) ? change(record, *new_value) : Decision::kKeep;
@@ -54,6 +57,7 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
   /// Of a task or a note.
   Decision is_of_view(BytesView key) const {
     const auto place = decode_view_task_key(key);
+    // Tasks of a base table that was dropped, or that has no views any more.
     const bool gone = place && (retired_.contains(place->base.value) ||
                                 without_views_.contains(place->base.value));
     return gone ? Decision::kRemove : Decision::kKeep;
@@ -66,6 +70,7 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
     if (!reader.open(record)) return false;
     Cell cell;
     bool change = false;
+    // Read without building a record: most values need no change.
     while (!change && reader.next(cell)) change = expired_for_long(cell) && !cell.value.empty();
     return change;
   }
@@ -73,6 +78,8 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
     auto record = decode_row_record(value);
     if (!record) return Decision::kKeep;
     for (Cell& cell : record->cells)
+      // Its times stay, as a tombstone of the cell: it still hides older values elsewhere. The
+      // sweep takes it away (rule 18).
       if (expired_for_long(cell)) cell.value = {};
     new_value.clear();
     encode_row_record(*record, new_value);
@@ -92,6 +99,8 @@ class TombstoneFilterFactory final : public rocksdb::CompactionFilterFactory {
 
   bool ShouldFilterTableFileCreation(rocksdb::TableFileCreationReason reason) const override {
     return reason == rocksdb::TableFileCreationReason::kCompaction ||
+           // A flush is filtered only for retired tables, so that what was dropped never comes to a
+           // file.
            (reason == rocksdb::TableFileCreationReason::kFlush && !state_->retired().empty());
   }
   std::unique_ptr<rocksdb::CompactionFilter> CreateCompactionFilter(

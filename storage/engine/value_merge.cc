@@ -15,8 +15,11 @@
 namespace tetrad::storage {
 namespace {
 
+// No record, set of tombstones or registers begins with this byte.
 constexpr uint8_t kBundle = 0xFF;
 
+/// Values of one key: those that may decode, and those that are known not to. Views into the
+/// values.
 struct Pieces {
   std::vector<BytesView> good, broken;
 };
@@ -150,6 +153,7 @@ size_t merge_values(KeyKind kind, std::span<const BytesView> values, Bytes& out)
   // Sorted and single, so that the bundle does not depend on the order or grouping of merges.
   std::sort(pieces.broken.begin(), pieces.broken.end());
   pieces.broken.erase(std::unique(pieces.broken.begin(), pieces.broken.end()), pieces.broken.end());
+  // Copied, since the bundle puts its own head before it.
   const Bytes joined = out.substr(start);
   TETRAD_ASSERT(joined.empty() || !is_bundle(joined));  // bundles do not nest
   out.resize(start);
