@@ -29,6 +29,7 @@ class ClaimCollector final : public ClaimSink {
   void take(uint16_t index_id, BytesView value) override {
     TETRAD_ASSERT(value.size() <= kClaimValueBytesMax);
     auto& [key, size] = out_.emplace_back();
+    // One allocation for each claim: the parts are known.
     key.reserve(kIndexPrefixBytes + value.size() + place_.size());
     base::ByteWriter w(key);
     w.u32(kClaimsIncarnation.value);
@@ -74,6 +75,7 @@ Bytes claims_of_index(TableIncarnation incarnation, uint16_t index_id) {
 }
 
 std::optional<ClaimView> decode_claim(BytesView key, BytesView value) {
+  // The value of a claim is the length of its term: without it nobody knows where the place begins.
   if (value.size() != sizeof(uint16_t) || !is_claim_key(key)) return std::nullopt;
   const size_t value_bytes = base::load_big_endian<uint16_t>(value.data());
   if (key.size() < kIndexPrefixBytes + value_bytes + kPlaceBytesMin) return std::nullopt;
@@ -82,6 +84,7 @@ std::optional<ClaimView> decode_claim(BytesView key, BytesView value) {
   claim.index_id = base::load_big_endian<uint16_t>(key.data() + 8);
   claim.value = key.substr(kIndexPrefixBytes, value_bytes);
   BytesView rest = key.substr(kIndexPrefixBytes + value_bytes);
+  // Tokens are stored with their sign turned, so that memcmp orders them (storage_key.h).
   constexpr uint64_t kSignBit = uint64_t{1} << 63;
   claim.position.token =
       static_cast<int64_t>(base::load_big_endian<uint64_t>(rest.data()) ^ kSignBit);
@@ -98,6 +101,7 @@ std::optional<ClaimView> decode_claim(BytesView key, BytesView value) {
 }
 
 Bytes past_prefix(Bytes prefix) {
+  // A byte FF cannot be raised: the one before it is.
   while (!prefix.empty() && prefix.back() == '\xFF') prefix.pop_back();
   TETRAD_ASSERT(!prefix.empty());
   prefix.back() = static_cast<char>(static_cast<uint8_t>(prefix.back()) + 1);
@@ -108,6 +112,7 @@ void add_claims(const ClaimMaker& maker, const Mutation& mutation, Claims& out) 
   ClaimCollector collector(mutation, out);
   bool has_rows = false;
   for (const RowChange& row : mutation.rows) has_rows = has_rows || has_values(row.record);
+  // A mutation that only deletes makes no claims; those that are there are disproved by its rows.
   if (has_rows || !mutation.header.empty()) {
     collector.begin(KeyKind::kHeader, {});
     maker.of_partition(mutation.partition_key, mutation.header, has_rows, kBeforeAllTime_s,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A search by a graph: the graph names places, and each is looked up among the rows, since a graph
+// does not hear of deletions and may have vectors that were never written.
 #include "storage/index/graph_search.h"
 
 #include <algorithm>
@@ -59,6 +61,8 @@ class LookUps {
         places_(command.nearest->rows_max) {
     double square = 0;
     for (const float element : query.elements()) square += static_cast<double>(element) * element;
+    // The graph computes in single precision: a distance that differs by less than this is the
+    // same.
     slack_ = 1e-5 * (query.similarity() == Similarity::kEuclidean ? square : std::sqrt(square));
   }
 
@@ -75,6 +79,7 @@ class LookUps {
   }
   /// How far it is now; unset: the row or its vector is gone, or it was looked up before.
   Result<std::optional<double>> take(const VectorPlace& place) {
+    // A row may be in the graph and among the noted vectors.
     if (!seen_.emplace(place.position, place.partition_key, place.clustering_key).second)
       return std::nullopt;
     TETRAD_TRY(const auto vector, look_up(rows_, contents_, command_, place));

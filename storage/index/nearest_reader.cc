@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Nearest rows without a graph: every row is measured.
 #include "storage/index/nearest_reader.h"
 
 #include <algorithm>
@@ -60,6 +61,7 @@ void NearestPlaces::offer(double distance, RingPosition position, BytesView part
   }
   const auto [place, is_new] =
       places_.insert({distance, position, Bytes(partition_key), Bytes(clustering_key)});
+  // A row that is offered twice is one.
   if (is_new) key_bytes_ += key_bytes(*place);
   while (has_too_many()) {
     const auto furthest = std::prev(places_.end());
@@ -73,6 +75,7 @@ ReadResult NearestPlaces::take(bool exhausted) {
   std::vector<const Place*> in_order;
   in_order.reserve(places_.size());
   for (const Place& place : places_) in_order.push_back(&place);
+  // By key, as every answer: replicas' answers are merged in that order.
   std::ranges::sort(in_order, [](const Place* a, const Place* b) {
     const int order =
         compare_partitions(a->position, a->partition_key, b->position, b->partition_key);
@@ -88,6 +91,7 @@ ReadResult NearestPlaces::take(bool exhausted) {
       partition.position = place->position;
       partition.partition_key = result.arena.copy(place->partition_key);
     }
+    // In the place of the record stands the distance: the bits of the double, big-endian.
     std::array<char, sizeof(double)> distance;
     base::store_big_endian(distance.data(), std::bit_cast<uint64_t>(place->distance));
     result.partitions.back().rows.push_back(
@@ -102,6 +106,7 @@ ReadResult NearestPlaces::take(bool exhausted) {
 std::optional<BytesView> vector_of(const RowRecord& row, uint32_t column_id, int64_t now_s) {
   for (const Cell& cell : row.cells) {
     if (cell.column_id != column_id) continue;
+    // A vector is one cell; elements of a collection have paths.
     if (cell.has_path || !cell.live_at(now_s)) return std::nullopt;
     return cell.value;
   }
@@ -121,6 +126,7 @@ Result<void> scan_nearest(KeyView& view, const TableContents& contents, uint64_t
   page.live_only = true;
   page.wants_static = false;
   page.bytes_limit = kScannedBytes;
+  // Rows without a vector count, too, so a page is bounded by keys, rows and bytes.
   page.row_limit = static_cast<uint32_t>(std::min<uint64_t>(keys_max, ReadCommand::kNoLimit));
   Measuring measuring(scan);
   TETRAD_TRY(ReadEnd end, read_partitions_into(view, page, contents, measuring, keys_max));

@@ -33,6 +33,7 @@ class NearestPlaces {
   ReadResult take(bool exhausted);
 
  private:
+  /// A row with its distance; ordered by that, then by key, so that no two are equal.
   struct Place {
     double distance;
     RingPosition position;

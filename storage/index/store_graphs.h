@@ -95,12 +95,16 @@ struct SearchFigures {
   uint64_t stale = 0;      // of rows that are gone, or have another vector now
 };
 
+/// Limits of the graphs of one store.
 struct StoreGraphsOptions {
   uint64_t bytes_max = 0;       // of all graphs of the store; 0: there are none
   uint64_t vectors_min = 4096;  // fewer are measured one by one
   int64_t idle_us = int64_t{1800} * 1'000'000;
 };
 
+/// Which graphs a store has, which are being made, and the memory that they take together. Owned by
+/// the store, on its thread; a job on another thread adds to the vectors of a graph, one at a time
+/// for each.
 class StoreGraphs {
  public:
   using LetGo = std::function<void(std::shared_ptr<GraphInMaking>)>;
@@ -123,6 +127,7 @@ class StoreGraphs {
   void finish(const std::shared_ptr<GraphInMaking>& graph);
   /// It failed, or there is no room for more.
   void drop(const std::shared_ptr<GraphInMaking>& graph, base::MonotonicUs now_us);
+  /// Whether it still serves or is made: a job asks this when it comes back.
   bool has(const std::shared_ptr<GraphInMaking>& graph) const;
   /// Room for more vectors; unset: there is no memory.
   std::optional<size_t> capacity_to_grow_to(const GraphInMaking& graph);
@@ -131,12 +136,15 @@ class StoreGraphs {
 
   bool is_empty() const { return slots_.empty(); }
   bool has_any(TableIncarnation incarnation) const;
+  /// For all graphs whose range it is in; before the mutation is written.
   void note(const Mutation& mutation);
   /// The one with most noted vectors to add; it is not given out again before end_adding().
   std::shared_ptr<GraphInMaking> take_fullest();
+  /// `added` of the noted vectors are in it now, from the first on.
   void end_adding(GraphInMaking& graph, size_t added);
 
   void forget(TableIncarnation incarnation);
+  /// Graphs that were not searched for idle_us.
   void forget_idle(base::MonotonicUs now_us);
   uint64_t bytes() const { return bytes_; }
   size_t count() const;
@@ -147,6 +155,7 @@ class StoreGraphs {
   /// The one that serves the command's range and not much more; null: there is none.
   GraphSlot* serving_of(const ReadCommand& command);
   bool is_served_by_others(const GraphSlot& slot) const;
+  /// Both graphs of a slot; the slot stays.
   void release_all(GraphSlot& slot);
   std::shared_ptr<GraphInMaking> make(GraphSlot& slot, uint64_t vectors, base::MonotonicUs now_us,
                                       std::optional<Error>& refused);

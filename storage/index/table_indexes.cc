@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a store knows of indexes, and the keys under which it keeps how far they are built.
 #include "storage/index/table_indexes.h"
 
 #include "base/assert.h"
@@ -42,6 +43,7 @@ void IndexesKnown::load(BytesView key, BytesView value) {
   const BytesView tail = key.substr(key.size() - kTailBytes);
   const TableIncarnation incarnation{base::load_big_endian<uint32_t>(tail.data())};
   const auto index_id = base::load_big_endian<uint16_t>(tail.data() + sizeof(uint32_t));
+  // Other keys of the store's own may have the same length.
   if (key != index_key(incarnation, index_id)) return;
   at(incarnation).builds[index_id] = {value[0] == '\1', Bytes(value.substr(1))};
 }
@@ -49,11 +51,13 @@ void IndexesKnown::load(BytesView key, BytesView value) {
 std::vector<Bytes> IndexesKnown::set(TableIncarnation incarnation, ClaimMakerPtr maker) {
   std::vector<Bytes> gone;
   const auto table = tables_.find(incarnation.value);
+  // Tables that never had an index get no entry: a write asks for one by a pointer.
   if (table == tables_.end() && (maker == nullptr || maker->index_ids().empty())) return gone;
   TableIndexes& known = at(incarnation);
   known.maker = std::move(maker);
   if (known.maker == nullptr) return gone;
   std::erase_if(known.builds, [&](const auto& build) {
+    // A number that this schema has not given yet is of a newer one: what is known of it stays.
     const bool dropped = !known.knows(build.first) && build.first < known.maker->next_index_id();
     if (dropped) gone.push_back(index_key(incarnation, build.first));
     return dropped;
@@ -74,6 +78,7 @@ std::vector<Bytes> IndexesKnown::erase(TableIncarnation incarnation) {
 
 std::vector<Bytes> forget_unknown_builds(TableIncarnation incarnation, TableIndexes& table) {
   std::vector<Bytes> gone;
+  // A write came that made no claims for this index: what was built of it is not whole any more.
   if (TETRAD_MUTANT(build_forgets_marks)) return gone;
   std::erase_if(table.builds, [&](const auto& build) {
     if (table.knows(build.first)) return false;
