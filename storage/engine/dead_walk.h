@@ -36,6 +36,7 @@ class KeptKey {
   BytesView view() const { return size_ == kLong ? BytesView(long_) : BytesView(few_, size_); }
 
  private:
+  /// In `few_` up to its size, else in `long_`; `size_` says which.
   static constexpr size_t kLong = ~size_t{0};
   size_t size_ = 0;
   char few_[56];
@@ -116,6 +117,7 @@ class DeadWalk {
     const uint64_t rows = count_ + view_.passed_over() - passed_before_;
     return rows >= (joined_ != 0 ? rows_min_ / 8 : rows_min_);
   }
+  /// Empty ranges are left out: the edge may lie behind the end of the slice.
   void report(BytesView start, BytesView end) {
     if (start < end) view_.found_dead({Bytes(start), Bytes(end), command_.now_s});
   }
@@ -123,6 +125,7 @@ class DeadWalk {
   KeyView& view_;
   const ReadCommand& command_;
   const uint64_t rows_min_;
+  /// Only then keys are copied and counted: other reads pay one test for each row.
   const bool is_on_;
   const DeadRunList* const known_;
   KeptKey edge_, last_;              // behind the last live row; the last dead one

@@ -19,6 +19,8 @@ class FileSystem;
 namespace tetrad::storage {
 
 /// On any thread.
+/// What went wrong below one database. Shared by its files and by who decides on its health.
+/// Nothing is ever taken back: a database that is opened anew has a new one.
 class DiskWatch {
  public:
   /// After the first, what the page cache shows may not be on the disk, and a second sync would say
@@ -58,6 +60,7 @@ class DiskWatch {
 
  private:
   mutable std::mutex mutex_;
+  /// Ends of log syncs, for note_failed_append().
   std::condition_variable idle_;
   int log_syncs_ = 0;
   bool append_failed_ = false;

@@ -18,6 +18,7 @@ struct KeptFile {
   std::string name;
   uint64_t bytes = 0;
   int level = 0;
+  /// As RocksDB knows them: its own bounds, of keys of all tables in the file.
   Bytes smallest_key, largest_key;
   uint64_t smallest_sequence = 0, largest_sequence = 0;
   std::vector<TableIncarnation> tables;  // of those asked for, whose keys may be in it; ascending

@@ -27,6 +27,7 @@ struct LogGap {
   uint64_t from = 0, to = 0;
   std::string file;  // of what is behind it
 
+  /// For a log line: which numbers are missing, and before which file.
   std::string text() const;
 };
 
@@ -42,6 +43,7 @@ class LogChain final : public rocksdb::WalFilter {
   explicit LogChain(AtGap at_gap) : at_gap_(at_gap) {}
 
   const char* Name() const override { return "LogChain"; }
+  /// RocksDB calls it for each record before it replays that.
   WalProcessingOption LogRecordFound(unsigned long long log, const std::string& file,
                                      const rocksdb::WriteBatch& batch, rocksdb::WriteBatch*,
                                      bool*) override;

@@ -16,6 +16,7 @@ class MapIterator final : public KeyIterator {
  public:
   MapIterator(const MemoryArea::Map& map, KeyView::Bounds bounds)
       : map_(map), bounds_(std::move(bounds)), at_(map.end()) {}
+  /// Keys before the bounds count as their start, those behind as their end.
   void seek(BytesView key) override {
     at_ = map_.lower_bound(std::max(key, BytesView(bounds_.start)));
     settle(at_ != map_.end() && at_->first < bounds_.end);
@@ -32,6 +33,7 @@ class MapIterator final : public KeyIterator {
   Result<void> status() const override { return {}; }
 
  private:
+  /// The views point into the map: no copy is made.
   void settle(bool inside) {
     valid_ = inside;
     if (!inside) return;

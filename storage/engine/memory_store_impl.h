@@ -33,6 +33,8 @@ class MemoryStore final : public Store {
 
   void apply(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override;
   void apply_merged(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override;
+  /// apply() and apply_merged(): `merged` only matters to mutants, since the model joins all
+  /// values.
   void take(const Mutation& mutation, bool merged, WriteGuard guard, ApplyCallback done);
 
   using Store::write_registers;
@@ -48,6 +50,7 @@ class MemoryStore final : public Store {
   void latest_timestamp(ReadCommand command, base::Deadline,
                         std::move_only_function<void(Result<int64_t>)> done) override;
 
+  /// Answered inside the call: there is no file to wait for, and no deadline is missed.
   void read(ReadCommand command, base::Deadline, ReadCallback done) override;
 
   std::optional<Result<ReadEnd>> read_here(const ReadCommand& command, RowSink& sink) override;
@@ -94,6 +97,7 @@ class MemoryStore final : public Store {
 
   void keep_files(KeepCommand, std::move_only_function<void(Result<KeptFiles>)> done) override;
 
+  /// Nothing to read: what is in the map is whole.
   void verify(std::move_only_function<void(Result<ScrubSummary>)> done) override;
   StoreStatistics statistics() override;
 
@@ -129,8 +133,10 @@ class MemoryStore final : public Store {
 
   /// Adds to `batch` that the claims go whose keys begin so.
   void erase_claims(BytesView prefix, std::vector<MemoryArea::Operation>& batch);
+  /// Errors: kIndexNotBuilt, as RocksStore's.
   Result<ReadResult> read_narrowed(const ReadCommand& command);
   Result<ReadResult> read_nearest(ReadCommand command);
+  /// The second half of build_index(). Errors: kConflict when the build went on from elsewhere.
   Result<IndexBuildPage> write_built(TableIncarnation incarnation, uint16_t index_id,
                                      const Bytes& after, BuiltClaims& built);
   Result<ClaimSweepPage> drop_disproved(const ClaimSweepCommand& command, CheckedClaims checked,
@@ -142,25 +148,32 @@ class MemoryStore final : public Store {
   ApplyCallback while_under_way(Bytes key, ApplyCallback done);
   /// As far as this write is concerned the next one of the registers may come.
   void let_pass(const Bytes& key, uint64_t number);
+  /// Empty registers where there are none.
   Result<PaxosRegisters> registers_at(BytesView key) const;
 
   Result<SweepPage> write_swept(Result<Swept>& swept, const SweepCommand& command,
                                 SweepWatches::Id watch);
   Result<RecentPage> read_recent(RecentCommand command, BytesView after, uint64_t bytes_max) const;
+  /// All that was written so far survives a power cut; parts of the log that no sync record needs
+  /// go.
   void sync_area();
   /// As RocksStore's.
   void keep_records();
   void add_record(std::vector<MemoryArea::Operation>& batch);
 
   bool is_retired(TableIncarnation incarnation) const;
+  /// Into this turn's batch, or kOverloaded. Marks, watches and claims see it at once.
   void queue(WaitingWrite waiting, WriteGuard guard, ApplyCallback done);
   /// By the indexes that are known when it is applied.
   void claim(const Mutation& m, WaitingWrite& waiting);
+  /// For sweeps under way: which keys are written, and the oldest timestamp.
   void note(const Mutation& m);
 
   /// What the store's I/O pool would do: a later event.
   void later(base::Callback work);
+  /// The marks answer high_water_timestamp(); nothing is Put by them here.
   void raise_mark(const Mutation& mutation);
+  /// Writes what waits as one batch and answers it. Also at the beginning of whatever must see it.
   void commit();
   /// A known mistake: claims in a batch of their own.
   void write_claims_late();
@@ -180,10 +193,12 @@ class MemoryStore final : public Store {
   IndexesKnown indexes_;
   ViewSide view_side_;
   StoreViews views_;
+  /// Numbers of mutations, as WriteTurn's: reads see all up to committed_number_.
   uint64_t write_number_ = 0, committed_number_ = 0;
   std::unordered_map<uint16_t, uint64_t> last_number_;  // by bucket: of its newest write
   std::vector<WaitingWrite> waiting_;
   std::vector<ApplyCallback> sync_waiting_;
+  /// Keys of registers whose writes have not ended. Of several, only the last bars the next one.
   std::multiset<Bytes> registers_under_way_;
   std::map<Bytes, uint64_t> registers_barred_;  // the write that bars the next
   uint64_t last_registers_ = 0;

@@ -89,8 +89,10 @@ class RocksDatabase {
   RocksDatabase(std::string directory, bool in_memory, std::shared_ptr<DiskWatch> watch,
                 std::shared_ptr<rocksdb::Env> env, std::shared_ptr<LogChain> chain,
                 std::unique_ptr<rocksdb::DB> db);
+  /// Of a Visit: false when the database is closing.
   bool enter();
   void leave();
+  /// Those that jobs still hold: RocksDB closes only without any.
   void release_snapshots();
 
   const std::string directory_;
@@ -99,6 +101,7 @@ class RocksDatabase {
   const std::shared_ptr<rocksdb::Env> env_;  // outlives db_
   const std::shared_ptr<LogChain> chain_;    // as env_
   std::unique_ptr<rocksdb::DB> db_;
+  /// Guards the members that follow.
   std::mutex mutex_;
   std::condition_variable empty_;
   int inside_ = 0;

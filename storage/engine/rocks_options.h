@@ -34,9 +34,11 @@ struct SharedResources {
 SharedResources make_shared_resources(const StoreOptions& options,
                                       std::shared_ptr<rocksdb::FileSystem> files);
 
+/// Options of one store. The filter and the report live as long as the database.
 rocksdb::Options store_options(const StoreOptions& options, const SharedResources& shared,
                                std::shared_ptr<MergeReport> merges,
                                std::shared_ptr<FilterState> filter);
+/// Of a local log: a few MiB of memory, no merge operator, no filter.
 rocksdb::Options local_log_options();
 /// What every read begins with. No range of keys is ever deleted as a range (DeleteRange), and an
 /// iterator that looks for such ranges drops the error of the next file of a level: where that file

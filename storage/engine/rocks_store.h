@@ -183,7 +183,9 @@ class RocksStore final : public Store {
 
   /// Set: a read by this index must not be answered.
   std::optional<Error> lacks_index(const ReadCommand& command);
+  /// By an index: claims are read first, then the rows that they name.
   void read_narrowed(ReadCommand command, base::Deadline deadline, ReadCallback done);
+  /// By a graph where there is one, else by looking at all rows.
   void read_nearest(ReadCommand command, base::Deadline deadline, ReadCallback done);
   /// A page after another, each a job of its own.
   void scan_for_nearest(std::shared_ptr<NearestScan> scan, std::shared_ptr<HeldSnapshot> snapshot,
@@ -191,13 +193,18 @@ class RocksStore final : public Store {
   /// Null: there is none to make, `refused` says why if that is news.
   void begin_graph(const ReadCommand& command, std::shared_ptr<GraphInMaking> graph,
                    const std::optional<Error>& refused);
+  /// From time to time, while there are graphs.
   void look_for_idle_graphs();
   /// Destroys it off the loop, if nobody else holds it.
   void let_go(std::shared_ptr<GraphInMaking> graph);
+  /// Page by page; each page is a job on a maintenance thread.
   void add_rows_to_graph(GraphName name, std::shared_ptr<GraphInMaking> graph);
+  /// Makes room for more vectors off the loop, then goes on with `then`.
   void grow_graph(std::shared_ptr<GraphInMaking> graph,
                   std::move_only_function<void(std::shared_ptr<GraphInMaking>)> then);
+  /// It failed or has no room; searches read all rows again.
   void give_up_graph(std::shared_ptr<GraphInMaking> graph, const Error& error);
+  /// Of a table with graphs, as WriteTurn takes it.
   void note_vectors(const Mutation& mutation);
   void add_noted_vectors();
   /// A page of an index build: read on a maintenance thread, its claims written in a turn, its
@@ -212,6 +219,7 @@ class RocksStore final : public Store {
   /// Deletes claims whose rows have other values, unless their bucket was written since `seen`.
   void drop_disproved(const ClaimSweepCommand& command, CheckedClaims checked, uint64_t seen,
                       std::move_only_function<void(Result<ClaimSweepPage>)> done);
+  /// Whole files now, on a maintenance thread; the filter takes the rest.
   void delete_claims_of(const Bytes& key_of_index);
   void delete_claims(KeyRange keys);
 
@@ -235,6 +243,7 @@ class RocksStore final : public Store {
   /// The steps of a sweep's page (rocks_store_sweep.cc), in this order; each ends the job or goes
   /// on to the next.
   void read_page(const SweepJobPtr& job, SweepPlace from);
+  /// Closes the watch and answers with the error.
   void end_sweep(const SweepJobPtr& job, Error error);
   void write_swept(const SweepJobPtr& job);
 
@@ -243,6 +252,7 @@ class RocksStore final : public Store {
 
   /// Nothing is on its way to RocksDB.
   void settle_swept(const SweepJobPtr& job);
+  /// From memory only: what would need a file stays unset, and is warmed up first.
   Result<void> read_values_now(ValuesNow& values);
 
   /// Reads keys so that they are in memory.

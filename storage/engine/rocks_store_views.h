@@ -7,6 +7,7 @@
 namespace tetrad::storage {
 
 /// Owned by the store.
+/// Reads go to the readers' threads, writes into the turn's batch, on the store's thread.
 class RocksStore::ViewSide final : public ViewBackend {
  public:
   explicit ViewSide(RocksStore& store) : store_(store) {}

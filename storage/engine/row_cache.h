@@ -80,6 +80,7 @@ class RowCache {
   static constexpr size_t kRunBytesMax = 256 << 10;
   static constexpr uint8_t kPassesMax = 3;
 
+  /// Whether the same was read before with no write to its bucket since; remembers it otherwise.
   bool knocked_before(BytesView prefix, uint64_t newest);
   /// `kept`: a new run, or one that adjoins that of its partition.
   void keep(Run kept);

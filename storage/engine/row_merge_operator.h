@@ -32,10 +32,12 @@ class MergeWatch {
 
  private:
   friend class RowMergeOperator;
+  /// Watches of one thread nest; the innermost counts.
   MergeWatch* const outer_;
   size_t operands_ = 0;
 };
 
+/// One for each store. `report` counts what it could not decode, on whatever thread it was met.
 std::shared_ptr<rocksdb::MergeOperator> make_row_merge_operator(
     std::shared_ptr<MergeReport> report);
 

@@ -54,7 +54,9 @@ class Scrub {
   Scrub(const Scrub&) = delete;
   Scrub& operator=(const Scrub&) = delete;
 
+  /// Goes on where the last life was. Nothing happens where the period is 0.
   void start();
+  /// No other file of the round is begun, and what is being read is not taken.
   void stop();
   /// All files now, whatever the pace.
   void run_now(std::move_only_function<void(Result<ScrubSummary>)> done);
@@ -63,6 +65,8 @@ class Scrub {
  private:
   struct Page;
   struct Round;
+  /// On a maintenance thread: the file with the next number. `only_place`: no file is read, only
+  /// where the last life was.
   static Page read_next(RocksDatabase& database, uint64_t after, bool keep_place, int64_t now_us,
                         bool only_place);
   void look_after(int64_t us);
@@ -70,6 +74,7 @@ class Scrub {
   void next();
   void take(const Page& page);
   void note(const Page& page);
+  /// As long as the file is a part of all bytes, so that a round lasts the period.
   int64_t pause_us(const Page& page) const;
   void next_of(std::shared_ptr<Round> round);
 
@@ -80,6 +85,7 @@ class Scrub {
   const Actions actions_;
   const Logger logger_;
   Figures figures_;
+  /// Files are numbered in the order in which they were made: a round goes from the oldest on.
   uint64_t last_file_ = 0;
   bool stopped_ = false;
   base::Reactor::TimerId timer_ = 0;

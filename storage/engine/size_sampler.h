@@ -18,6 +18,7 @@ uint64_t approximate_bytes_of(rocksdb::DB& db, TableIncarnation incarnation,
 
 /// About `count` samples, ascending. Small ranges are looked at key by key, of larger ones the
 /// heaviest part is halved again and again. Reads files.
+/// Blocks: on a maintenance thread. Errors: kCorruption, kIo.
 Result<std::vector<SizeSample>> sample_sizes_of(rocksdb::DB& db, TableIncarnation incarnation,
                                                 const RingRange& range, size_t count);
 

@@ -19,6 +19,7 @@ namespace tetrad::storage {
 Result<void> join_summary(const std::map<std::string, std::string>& properties,
                           TablesKnown& tables);
 
+/// Collects while a file is written, by flush or compaction. The format is in table_summary.cc.
 std::shared_ptr<rocksdb::TablePropertiesCollectorFactory> make_table_summary_collector();
 
 }  // namespace tetrad::storage

@@ -45,6 +45,7 @@ class TablesKnown {
   void set_views(TableIncarnation incarnation, bool has_views) {
     if (has_views || find(incarnation) != nullptr) at(incarnation).has_views = has_views;
   }
+  /// As set_indexes().
   void set_graphs(TableIncarnation incarnation, bool has_graphs) {
     if (has_graphs || find(incarnation) != nullptr) at(incarnation).has_graphs = has_graphs;
   }
@@ -67,12 +68,14 @@ class TablesKnown {
   bool unknown() const { return unknown_; }
 
  private:
+  /// Anything may be in the table, and its marks allow no Put.
   static void forget_what_is_not(TableKnowledge& table) {
     table.contents = {};
     table.contents.scattered_tombstones = true;
     table.marks.raise_all_to_the_end();
   }
 
+  /// By number of the incarnation. References stay good until the entry's own erase().
   std::unordered_map<uint32_t, TableKnowledge> tables_;
   MarkBudget budget_;
   bool unknown_ = false;

@@ -30,6 +30,7 @@ class FilterState {
   /// As Store::note_time().
   void set_now_s(int64_t now_s) { now_s_.store(now_s, std::memory_order_relaxed); }
   int64_t now_s() const { return now_s_.load(std::memory_order_relaxed); }
+  /// Compactions that begin from now on drop its keys.
   void retire(TableIncarnation incarnation) {
     const std::lock_guard lock(mutex_);
     retired_.insert(incarnation.value);
@@ -65,6 +66,7 @@ class FilterState {
 
  private:
   std::atomic<int64_t> now_s_{0};
+  /// Guards the sets and makers; each compaction copies them once, at its beginning.
   mutable std::mutex mutex_;
   std::set<uint32_t> retired_, without_views_;
   Makers makers_;
@@ -74,6 +76,7 @@ class FilterState {
 /// as live.
 inline constexpr int64_t kExpiredValueMargin_s = 3600;
 
+/// One for each store. `state` lives as long as it.
 std::shared_ptr<rocksdb::CompactionFilterFactory> make_tombstone_filter(
     std::shared_ptr<FilterState> state);
 

@@ -23,6 +23,7 @@ class WriteGate {
   WriteGate& operator=(const WriteGate&) = delete;
 
   bool is_open() const { return open_; }
+  /// Passes that are out become invalid; who holds one finds that when it asks.
   void close() { open_ = false; }
   /// Passes out.
   uint32_t out() const { return out_; }
@@ -40,6 +41,7 @@ class WriteGate {
  private:
   friend class WritePass;
   uint32_t out_ = 0;
+  /// Deleted by itself when it is not owned and no pass is out: passes may outlive their owner.
   bool open_ = true, owned_ = true;
 };
 
@@ -51,6 +53,7 @@ class WritePass {
     TETRAD_ASSERT(gate.is_open());
     ++gate.out_;
   }
+  /// A copy counts: the write has ended when all copies were given back.
   WritePass(const WritePass& other) : gate_(other.gate_) {
     if (gate_ != nullptr) ++gate_->out_;
   }
@@ -62,6 +65,7 @@ class WritePass {
   ~WritePass() { give_back(); }
 
   bool is_valid() const { return gate_ == nullptr || gate_->is_open(); }
+  /// Once; the destructor does it otherwise. The gate may be gone afterwards.
   void give_back() {
     if (gate_ == nullptr) return;
     WriteGate* const gate = std::exchange(gate_, nullptr);
@@ -84,6 +88,7 @@ struct WriteGuard {
   WritePass pass;
   base::MonotonicUs deadline_us = kNever;
 
+  /// Both can only change from true to false.
   bool may_write(base::MonotonicUs now_us) const { return pass.is_valid() && now_us < deadline_us; }
 };
 
