@@ -8,6 +8,7 @@
 
 namespace tetrad::replication {
 
+/// Levels of conditional statements: for their Paxos rounds, never for the write that follows.
 constexpr bool is_serial(ConsistencyLevel level) {
   return level == ConsistencyLevel::kSerial || level == ConsistencyLevel::kLocalSerial;
 }

@@ -64,6 +64,7 @@ class DataPlane {
   DataPlane(const DataPlane&) = delete;
   DataPlane& operator=(const DataPlane&) = delete;
 
+  /// Parts for the layers above and for admin pages; all on this shard's thread.
   Coordinator& coordinator() { return coordinator_; }
   const CoordinatorImpl& coordinator_impl() const { return coordinator_; }
   HintStore& hints() { return hints_; }

@@ -171,15 +171,19 @@ class ReplicationNode {
  private:
   ReplicationNode(NodeEnvironment environment, NodeOptions options, NodeIdentity identity,
                   std::optional<int64_t> kept_us);
+  /// From time to time: notes how far the node's own time has come.
   void keep_time();
   void write_time(int64_t time_us, bool synced, base::Callback done);
   void on_state(const MetaSnapshot& now);
+  /// The cluster has taken this node out. Once.
   void be_removed();
+  /// Reports of shards go on to other nodes; those of other nodes end here.
   void on_load(const RpcContext& context, BytesView body);
   void on_heat(const RpcContext& context, BytesView body);
   void on_throughput_use(const RpcContext& context, BytesView body);
   void register_metrics();
 
+  /// In the order in which each uses those before it; destroyed the other way round.
   NodeEnvironment environment_;
   const NodeOptions options_;
   const Logger logger_;

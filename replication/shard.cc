@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Wiring of a shard other than the first: its messages, the metadata as shard 0 passes it on, its
+// tablets.
 #include "replication/shard.h"
 
 namespace tetrad::replication {
@@ -44,6 +46,7 @@ void ReplicationShard::on_state(const MetaSnapshot& before, const MetaSnapshot& 
   if (!now->cluster_id.is_nil()) rpc_.set_cluster_id(now->cluster_id);
   for (const auto& [host, node] : now->nodes) {
     if (host == meta_.self()) continue;
+    // Only addresses that are new or have changed.
     const NodeInfo* known = before->node(host);
     if (known == nullptr || known->address != node.address ||
         known->internode_port != node.internode_port)

@@ -41,6 +41,7 @@ class ReplicationShard {
   IndexRunner& indexes() { return tablets_.indexes(); }
 
  private:
+  /// Addresses of nodes for the messages of this shard, and the word that it may begin.
   void on_state(const MetaSnapshot& before, const MetaSnapshot& now);
 
   const ShardOptions options_;

@@ -57,13 +57,17 @@ class HintDispatcher {
     int64_t back_off_us = 0;
     base::MonotonicUs not_before_us = 0;
   };
+  /// From time to time: begins a replay for each replica that is live, has hints, and may be sent
+  /// to.
   void look();
   bool may_send(const StoreAddress& replica) const;
+  /// Page by page, until nothing waits or the replica fails.
   Task<void> replay(StoreAddress replica);
   std::shared_ptr<Sending> send_page(const StoreAddress& replica, const HintStore::Page& page);
   Pace& pace_of(const StoreAddress& replica) {
     return paces_.try_emplace(replica, options_.page_hints).first->second;
   }
+  /// After a failure: later; after a time-out also fewer at once.
   void slow_down(const StoreAddress& replica, bool timed_out);
 
   base::Reactor& reactor_;

@@ -101,13 +101,16 @@ class HintStore {
     bool is_reading = false;
   };
   Queue& queue_of(const StoreAddress& replica);
+  /// Queues whose places were saved: only what came after the last save is looked for.
   Result<void> open_saved();
+  /// Queues without a saved place.
   Result<void> open_others();
   Result<void> find_head(const StoreAddress& replica, Queue& queue);
   void append(const StoreAddress& replica, BytesView mutation, int64_t created_us);
   void take_page(const StoreAddress& replica, uint64_t on_disk,
                  Result<storage::LocalLog::Pairs> pairs, PageCallback& done);
   void move_low(Queue& queue, uint64_t low, uint64_t bytes);
+  /// Both totals, by a difference that may be negative.
   void add_pending(int64_t count, int64_t bytes);
 
   storage::LocalLog& log_;

@@ -6,10 +6,10 @@
 //   names      := varint count, (u32 incarnation of a view, varint count, (bytes key value, bytes key
 //                 cell)*)*
 //   sequences  := varint count, u64*
-//   read       := u8 version (2), varint set epoch, varint schema version, row, zigzag stamp us
+//   read       := u8 version (1), varint set epoch, varint schema version, row, zigzag stamp us
 //   its answer := u8 0, zigzag stamp us: one as high was seen
 //               | u8 1, bytes record, names, sequences
-//   settlement := u8 version (2), row, sequences, names, zigzag stamp us; its answer has no bytes
+//   settlement := u8 version (1), row, sequences, names, zigzag stamp us; its answer has no bytes
 #pragma once
 
 #include "base/ids.h"

@@ -118,7 +118,9 @@ class ViewRunner {
   void drop(const Key& key, Waiting& waiting, const std::vector<uint64_t>& done);
   /// After which the store begins, by its turn among the members.
   int64_t turn_after_us(const Key& key) const;
+  /// Begins executions that are due, as many as may run at once.
   void pump();
+  /// Sets the timer, if it would come later.
   void look_at(base::MonotonicUs at_us);
 
   Task<void> run(Key key);
@@ -126,16 +128,20 @@ class ViewRunner {
                      const std::vector<uint64_t>& done);
   /// The tasks of the own store that are done. Errors: to be tried again.
   Task<Result<std::vector<uint64_t>>> execute(Key key);
+  /// Ends when all have answered, or W of each set have and the others are late.
   Task<void> ask_members(std::shared_ptr<Attempt> attempt);
   /// What the own store knows of a row whose tablet it is no member of any more.
   Task<Result<void>> ask_own(Store& store, Attempt* attempt);
+  /// By a read, which repairs. Errors: those of the read.
   Task<Result<void>> make_equal(const Attempt& attempt);
   Task<Result<void>> write_images(std::vector<storage::Mutation> images);
+  /// Tells those whose values were used which tasks are done. Not awaited.
   void settle(const Attempt& attempt);
 
   /// While there are views.
   Task<void> keep_up();
   bool has_work() const;
+  /// Tasks of the stores that are not in memory yet.
   Task<void> scan_some();
   Task<void> scan_one();
   /// As many ranges at once as may be.

@@ -53,16 +53,19 @@ class ViewVerifier {
   /// What a row of the view is, and should be.
   struct Compared;
   Task<void> run(Target target);
+  /// Step 1; then compare_view() does step 2. Errors: those of reads, and kLimit when too much differs.
   Task<Result<void>> compare_base(Target target);
   Task<Result<void>> compare_view(Target target);
   Task<Result<Compared>> compare_row(Target target, storage::ViewRow row,
                                      std::optional<storage::ViewOrigin> extra);
+  /// Compares one row, again after a pause where it differs, and counts it.
   Task<Result<void>> judge(Target target, storage::ViewRow row,
                            std::optional<storage::ViewOrigin> extra);
   Task<Result<void>> mend(Target target, storage::ViewRow row, storage::ViewNames names);
   Task<Result<storage::ReadResult>> read(storage::ReadCommand command);
   Task<Result<Bytes>> read_row(TableIncarnation table, RingPosition position, Bytes partition_key,
                                Bytes clustering_key);
+  /// Null: the view or its table is gone.
   storage::ViewMakerPtr maker_of(Target target) const;
   int64_t now_s() const { return clock_.now_us(reactor_) / 1'000'000; }
 
