@@ -66,13 +66,18 @@ class HeatRunner {
 
   void arm();
   void tick();
+  /// How much of the last second this shard's loop has worked.
   void measure_busy();
+  /// A warm tablet gets a sample, one that is warm no more loses it; `samples` counts them.
   void keep_sample(MeteredTablet& tablet, size_t& samples);
+  /// `store_work`: of all tablets of the store, to see what part this one has.
   bool is_hot(const MetaSnapshot& state, const TableInfo& table, const MeteredTablet& tablet,
               uint32_t store, double store_work) const;
+  /// Chooses the cuts by the sample. Where none would help it says so once, and tries again later.
   void split(const Candidate& candidate);
   Task<void> propose(std::string name, TableIncarnation incarnation, partitioner::Tablet tablet,
                      std::vector<RingPosition> cuts);
+  /// What has changed by a quarter, to the first shard (heat_board.h).
   void report(const MetaSnapshot& state);
 
   base::Reactor& reactor_;

@@ -19,6 +19,7 @@
 
 namespace tetrad::replication {
 
+/// Estimated bytes at the acting member. Each tablet once.
 using TabletSizes = std::vector<std::pair<TabletId, uint64_t>>;
 
 Bytes encode_load(const TabletSizes& sizes);
@@ -58,6 +59,7 @@ class LoadReporter {
   void on_measured(Listener listener) { listener_ = std::move(listener); }
 
  private:
+  /// The next tables of the round; then a pause, so that the loop is never held up.
   void slice();
   void measure(const std::shared_ptr<const TableInfo>& table, std::vector<MeasuredTablet>& measured,
                TabletSizes& changed);
@@ -69,6 +71,7 @@ class LoadReporter {
   const int64_t period_us_;
   uint64_t rounds_ = 0;
   std::optional<TableId> after_;  // the round goes on past this table; unset: a new one begins
+  /// What others have heard last; emptied for a full report.
   std::unordered_map<TabletId, uint64_t> reported_;
   Listener listener_;
   base::Reactor::TimerId timer_ = 0;

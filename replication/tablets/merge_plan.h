@@ -49,6 +49,7 @@ struct NextMergeStep {
 Result<NextMergeStep> next_merge_step(const FoundHalves& found, bool left_moves,
                                       std::span<const partitioner::RingNode> nodes);
 
+/// The command for halves that next_merge_step() has found ready; it names their epochs.
 MergeTablets merge_command(const FoundHalves& found, uint32_t tablets_min, uint8_t bounces_most);
 
 }  // namespace tetrad::replication

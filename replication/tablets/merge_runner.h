@@ -82,20 +82,27 @@ class MergeRunner {
   void tick();
   /// A pair's next step may have come.
   void look_soon();
+  /// Every pair's next step. A pair whose table or halves are gone ends.
   void carry_on(const MetaSnapshot& state);
   void work_on(const MetaSnapshot& state, const PairPtr& pair);
+  /// Errors: why the pair must not be brought together now.
   Result<void> check_sound(const FoundHalves& found, const Pair& pair) const;
+  /// Once for each pair; answers the order that it came from, if any.
   void end(const PairPtr& pair, Result<void> outcome);
   Task<void> propose(PairPtr pair, MergeTablets command);
   void ask_for_repair(const FoundHalves& found, Pair& pair);
+  /// Whether the cluster is at rest, and this node has led for long enough to know what is cold.
   bool may_choose(const MetaState& state) const;
   void choose(const MetaState& state);
   void look_at_nodes(const MetaState& state);
   void choose_of(const MetaState& state, const TableInfo& table, size_t tablets_min);
+  /// No table is merged to fewer: what a new one has, what its owner asked for, what its throughput
+  /// needs.
   size_t tablets_min_of(const MetaState& state, const TableInfo& table);
   std::vector<partitioner::MergeTablet> weigh(const TableInfo& table);
   partitioner::MergeLimits limits_of(const MetaState& state, const TableInfo& table,
                                      size_t tablets_min) const;
+  /// A pair has it already.
   bool is_taken(TabletId tablet) const;
 
   base::Reactor& reactor_;

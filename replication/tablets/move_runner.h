@@ -98,11 +98,17 @@ class MoveRunner {
     std::set<StoreAddress> asked_to_confirm, asked_to_fill;  // and not answered yet
   };
 
+  /// One look, and the timer of the next.
   void tick();
+  /// Which store is to be vacated (vacating.h).
   void look_at_troubles(const MetaState& state);
+  /// All tablets that are in a stage; forgets changes that the map does not have any more.
   void carry_on(const MetaSnapshot& state);
+  /// Asks members for what the stage still needs, gives up what has stalled.
   void work_on(const TableInfo& table, const partitioner::Tablet& tablet);
+  /// At most one question of a kind to a member at a time.
   void ask(const TabletEpoch& what, StoreAddress member, Verb verb);
+  /// Proposes the next stage where next_stage() allows it.
   void evaluate(TabletId tablet);
   void begin_changes(const MetaSnapshot& state);
   void begin_balance(const MetaSnapshot& state);
@@ -120,6 +126,7 @@ class MoveRunner {
   Metrics metrics_;
   Vacating vacating_;
   std::map<TabletId, Change> changes_;
+  /// Of the tablets in changes_: answers name the tablet alone.
   std::map<TabletId, TableIncarnation> table_of_;
   std::set<TabletId> held_;
   size_t node_count_ = 0;

@@ -32,6 +32,7 @@ class StoreRenewal {
   void start();
 
  private:
+  /// At all stores of the shard, from time to time.
   void look();
   void look_at(uint32_t store);
 

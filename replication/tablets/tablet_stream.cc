@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Filling new members of a tablet.
 //
 // The store's side of a change of members:
 //   - Confirm (kConfirmEpoch): this store knows the epoch, erased what an earlier stay had left
@@ -10,7 +11,6 @@
 //     given all.
 //
 // The asker repeats everything: a request that is lost or refused costs time.
-// Filling new members of a tablet.
 #include "replication/tablets/tablet_stream.h"
 
 #include <algorithm>

@@ -64,17 +64,23 @@ class TabletStream {
   /// Errors: kNotFound (no such table, tablet or store here), kBehind (this node does not know the
   /// epoch yet), kStaleEpoch (it is over).
   Result<Found> find(const TabletEpoch& what, uint32_t store) const;
+  /// The three verbs. What is asked twice is answered twice: nothing of an answer is remembered but
+  /// fills_.
   void on_confirm(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_stream(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   /// `reply`, with a page of what the store holds.
   void give_page(const TabletEpoch& what, uint32_t store, Bytes after, uint64_t bytes_max,
                  RpcNode::Reply reply);
   void on_pull(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  /// From one source after another, until R of the old set have given all. Ends early with the
+  /// epoch.
   Task<void> fill(TabletEpoch what, uint32_t store);
+  /// Page by page, from the beginning of the tablet.
   Task<Result<void>> fill_from(TabletEpoch what, uint32_t store, StoreAddress source);
   /// Registers come in between the Paxos messages of their partition.
   void apply_with_registers(storage::Store* store, uint32_t number, storage::Mutation mutation,
                             storage::WritePass pass, storage::Store::ApplyCallback done);
+  /// One page: decoded, applied as merges (rule 15). Sets where the next one begins.
   Task<Result<void>> take(Found found, uint32_t store, Bytes page, Bytes* next, bool* exhausted);
   /// Of one page, as many as may be under way at once.
   Task<Result<void>> apply_all(Found found, uint32_t store, storage::WritePass pass,
@@ -92,6 +98,7 @@ class TabletStream {
   const uint64_t page_bytes_;
   const Logger logger_;
   Metrics metrics_;
+  /// What kPullTablet is answered by: a fill is begun once for an epoch.
   std::map<Key, Fill> fills_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   base::TaskGroup tasks_;

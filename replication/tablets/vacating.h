@@ -25,10 +25,12 @@ class Vacating {
   /// To be called again and again by the leader of the metadata group.
   void look(const MetaState& state, const StoreTroubles& troubles,
             const std::function<bool(HostId)>& is_live, base::MonotonicUs now_us);
+  /// Where this node does not lead any more.
   void forget() {
     absent_since_us_.clear();
     store_.reset();
   }
+  /// Unset: none is vacated now.
   std::optional<StoreAddress> store() const { return store_; }
   /// No store of the node can take tablets: they go to other nodes.
   bool is_whole_node(const NodeInfo& node) const;
@@ -38,6 +40,7 @@ class Vacating {
                  const std::function<bool(HostId)>& is_live) const;
 
   const int64_t after_us_;
+  /// Stores that hang or have failed, and since when in one stretch.
   std::map<StoreAddress, base::MonotonicUs> absent_since_us_;
   StoreTroubles troubles_;
   std::optional<StoreAddress> store_;
