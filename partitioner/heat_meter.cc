@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Slots are closed by the work that comes after them, or by settle(); between the two a meter costs
+// nothing.
 #include "partitioner/heat_meter.h"
 
 #include <algorithm>
@@ -18,6 +20,7 @@ void HeatMeter::close(const Slot& slot) {
   minutes_[0].work = std::max(minutes_[0].work, work);
   minutes_[0].bytes = std::max(minutes_[0].bytes, bytes);
   if (++slot_ % static_cast<int64_t>(kSlotsPerMinute) != 0) return;
+  // The minute that is open is always the first.
   std::shift_right(minutes_.begin(), minutes_.end(), 1);
   minutes_[0] = {};
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Space saving (Metwally et al., 2005): a key that is not known takes the place of the lightest one
+// and inherits its weight, so the sum of an entry is never less than the key's true work.
 #include "partitioner/heavy_keys.h"
 
 #include <algorithm>
@@ -19,6 +21,7 @@ void HeavyKeys::take(RingPosition position, BytesView key, double work, bool is_
   all_ += work;
   auto found = std::ranges::find(entries_, position, &Entry::position);
   if (found == entries_.end()) {
+    // `inherited` is by how much an entry may say too much.
     if (entries_.size() < kSize) {
       found = entries_.emplace(entries_.end());
     } else {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A weighted sample without replacement (Efraimidis and Spirakis, 2006) in logarithms: each piece
+// of work draws a priority from its weight, and the highest kSize stay. What cannot get in is
+// skipped without drawing. Weights grow with time in place of older ones fading.
 #include "partitioner/position_sample.h"
 
 #include <algorithm>
@@ -17,6 +20,7 @@ PositionSample::PositionSample(base::Random& random, int64_t now_us)
     : random_(random), begun_us_(now_us) {}
 
 double PositionSample::uniform() {
+  // Between 0 and 1, neither of them: a logarithm is taken of it.
   return (static_cast<double>(random_.next() >> 12) + 0.5) * 0x1.0p-52;
 }
 

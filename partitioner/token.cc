@@ -71,6 +71,7 @@ int64_t murmur3_hash(BytesView bytes) {
 }
 
 int64_t token_of(BytesView partition_key) {
+  // As Cassandra: the smallest token is that of the empty key, and no hash may be it.
   if (partition_key.empty()) return kMinimumToken;
   const int64_t hash = murmur3_hash(partition_key);
   return hash == kMinimumToken ? std::numeric_limits<int64_t>::max() : hash;
@@ -89,6 +90,8 @@ Result<void> append_partition_key(Bytes& out, std::span<const BytesView> compone
                 kKeyComponentBytesMax);
   }
   out.reserve(out.size() + size);
+  // A single column is its value as it is; several have their lengths and a zero byte behind each
+  // (Cassandra's CompositeType).
   if (components.size() == 1) {
     out.append(components[0]);
     return {};

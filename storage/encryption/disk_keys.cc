@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The file of master keys: one line for each, "#" begins a comment. Secrets are overwritten as soon
+// as they are not needed, and no message repeats one.
 #include "storage/encryption/disk_keys.h"
 
 #include <algorithm>
@@ -74,6 +76,7 @@ Result<DiskKey> key_of(std::string_view line, const std::string& where) {
       return fail(ErrorCode::kConfig, "{}: key {} is not of hexadecimal digits", where, id);
     key.secret[i] = static_cast<uint8_t>(high << 4 | low);
   }
+  // A key that was never filled in, such as 64 zeros.
   if (std::ranges::count(key.secret, key.secret[0]) == static_cast<int64_t>(kDiskKeyBytes))
     return fail(ErrorCode::kConfig, "{}: key {} is one byte {} times, which anybody can guess",
                 where, id, kDiskKeyBytes);
@@ -102,6 +105,7 @@ Result<std::shared_ptr<const DiskKeys>> DiskKeys::parse(std::string_view text,
     const std::string where = fmt::format("{} line {}", path, ++line_number);
     if (line.empty() || line[0] == '#') continue;
     TETRAD_TRY(DiskKey key, key_of(line, where));
+    // Two names for one secret would look like a change of keys that is none.
     for (const DiskKey& other : keys) {
       if (other.id == key.id)
         return fail(ErrorCode::kConfig, "{}: there is a key {} already", where, key.id);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// AES-256 in counter mode: block n of a file is encrypted with the file's first counter plus n, so
+// that any part of it can be read or written by itself.
 #include "storage/encryption/file_cipher.h"
 
 #include <algorithm>
@@ -70,6 +72,7 @@ void FileCipher::apply(uint64_t offset, const char* from, char* to, size_t size)
   TETRAD_ASSERT(done == 1);
   int written = 0;
   const int skipped = static_cast<int>(offset % kBlockBytes);
+  // In the middle of a block: what comes before is computed and thrown away.
   if (skipped > 0) {
     const std::array<uint8_t, kBlockBytes> before{};
     std::array<uint8_t, kBlockBytes> ignored;

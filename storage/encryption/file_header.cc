@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Making and opening of the header of an encrypted file; the format stands in file_header.h.
 #include "storage/encryption/file_header.h"
 
 #include <algorithm>
@@ -44,6 +45,7 @@ void wrap(const DiskKeys& keys, const DiskKey& master, const uint8_t* from, Byte
       context != nullptr &&
       EVP_EncryptInit_ex2(context.get(), keys.wrap_cipher(), master.secret.data(),
                           at(header, kNonceAt), nullptr) == 1 &&
+      // What stands before the wrapped key is authenticated with it, not encrypted.
       EVP_EncryptUpdate(context.get(), nullptr, &size, at(header, 0), kWrappedAt) == 1 &&
       EVP_EncryptUpdate(context.get(), at(header, kWrappedAt), &size, from, kWrappedBytes) == 1 &&
       EVP_EncryptFinal_ex(context.get(), at(header, kTagAt), &size) == 1 &&
@@ -76,6 +78,7 @@ FileKey::~FileKey() {
 
 FileKind file_kind(BytesView first, uint64_t file_bytes) {
   if (file_bytes == 0 || first.empty()) return FileKind::kPlain;
+  // A header that was cut short counts by as much of its magic as is there.
   const size_t compared = std::min(first.size(), kMagic.size());
   if (first.substr(0, compared) == kMagic.substr(0, compared))
     return file_bytes < kFileHeaderBytes ? FileKind::kCutShort : FileKind::kEncrypted;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names and images of base rows in a view.
 #include "storage/views/view_image.h"
 
 #include <algorithm>
@@ -76,6 +77,8 @@ class ImageCells {
   void add_elements(const ViewColumn& column, const RowRecord& row) {
     Cell& deletion = add(column.view_id);
     deletion.kind = CellKind::kColumnDeletion;
+    // Below the stamp: the elements of this image stay. Stamps are even, so no other image has this
+    // time.
     deletion.timestamp_us = stamp_.us - 1;
     deletion.expiry_s = stamp_.us / kMicrosecondsPerSecond;
     for (const Cell& cell : row.cells)
@@ -109,6 +112,7 @@ class ImageCells {
 
 ViewStamp stamp_above(ViewStamp highest_seen, int64_t now_us) {
   const int64_t above = std::max(highest_seen.us, now_us) + 1;
+  // Even: the odd one below belongs to the image's own deletions.
   return {above + (above & 1)};
 }
 

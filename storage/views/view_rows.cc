@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rows of base tables with their tasks and notes, and lists of tasks, as a store reads them.
 #include "storage/views/view_rows.h"
 
 #include <algorithm>
@@ -61,6 +62,7 @@ Result<ViewRowAnswer> read_view_row(KeyView& keys, const ViewRow& row) {
     size_t count = 0, bytes = 0;
     for (it->seek(from); it->valid(); it->next()) {
       const auto place = decode_view_task_key(it->key());
+      // A clustering key may begin with another one: their records lie among each other.
       if (!place || place->of_range || place->clustering_key != row.clustering_key) continue;
       if ((place->sequence >= kViewNotes) != of_notes) {
         if (!of_notes) break;
@@ -103,11 +105,13 @@ Result<ExpandedRange> expand_range(KeyView& keys, const ViewTaskEntry& range, si
   const Bytes own = view_task_key(
       {row.base, row.position, row.partition_key, true, row.clustering_key, range.sequence});
   TETRAD_TRY(const auto value, keys.get(own));
+  // It has been expanded to its end and erased meanwhile.
   if (!value) {
     expanded.is_there = false;
     return expanded;
   }
   TETRAD_TRY(expanded.task, decode_view_task(*value, true));
+  // Behind what an earlier page has done.
   const Bytes& from = std::max(row.clustering_key, expanded.task.cursor);
   const auto key_at = [&](BytesView clustering_key) {
     return view_tasks_of_row({row.base, row.position, row.partition_key, false, clustering_key});

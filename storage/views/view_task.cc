@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Making and taking apart of tasks and notes of views; the formats stand in view_task.h.
 #include "storage/views/view_task.h"
 
 #include "base/assert.h"
@@ -17,6 +18,7 @@ KeyKind kind_of(const ViewTaskPlace& place) {
 Result<void> read_names(base::ByteReader& reader, ViewTask& task) {
   while (!reader.at_end()) {
     TETRAD_TRY(const uint32_t view, reader.read_u32());
+    // One form for equal content: what is out of order was not written by this code.
     if (!task.names.empty() && !(task.names.rbegin()->first < TableIncarnation{view}))
       return fail(ErrorCode::kCorruption, "view {} of a task is out of order", view);
     TETRAD_TRY(const uint64_t count, reader.read_varint());
