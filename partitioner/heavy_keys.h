@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys that get most of a tablet's work: 64 of them, found in one pass (Metwally's space-saving).
-// A key that is not in the list takes the place of the lightest one, and its weight, which is how much
-// too heavy it may be taken for. Weights halve with each half-life. Pure: time is handed in.
+// The keys that get most of a tablet's work: 64 of them, found in one pass (Metwally's
+// space-saving). A key that is not in the list takes the place of the lightest one, and its weight,
+// which is how much too heavy it may be taken for. Weights halve with each half-life. Pure: time is
+// handed in.
 #pragma once
 
 #include <cstdint>

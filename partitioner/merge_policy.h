@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which neighbours become one tablet, and how their members come to be the same. Pure.
 //
-// Two are merged that have been cold and small for long: together they have less than half of what would
-// split the whole, so that it is not split again at once. Where a merge was undone before, "long" is ten
-// and sixty times as long. Pairs come first that are on the same stores already, then those that cost the
-// least bytes to bring together.
+// Two are merged that have been cold and small for long: together they have less than half of what
+// would split the whole, so that it is not split again at once. Where a merge was undone before,
+// "long" is ten and sixty times as long. Pairs come first that are on the same stores already, then
+// those that cost the least bytes to bring together.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +54,9 @@ std::vector<MergePair> choose_merges(std::span<const MergeTablet> tablets,
 /// The half that goes to the other's stores: the one with fewer bytes.
 bool left_half_moves(const MergeTablet& left, const MergeTablet& right);
 
-/// The members of `moving` after the next step towards those of `target`: one of them is exchanged, in
-/// its place, for one of the same node, else of the same rack, else of the same data centre. Unset: no
-/// exchange leads there. `moving` itself: both have the same members.
+/// The members of `moving` after the next step towards those of `target`: one of them is exchanged,
+/// in its place, for one of the same node, else of the same rack, else of the same data centre.
+/// Unset: no exchange leads there. `moving` itself: both have the same members.
 std::optional<std::vector<StoreAddress>> step_towards(std::span<const StoreAddress> moving,
                                                       std::span<const StoreAddress> target,
                                                       std::span<const RingNode> nodes);

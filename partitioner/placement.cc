@@ -51,8 +51,8 @@ std::vector<RingPosition> ring_cuts(const Ring& ring, uint32_t replicas_max) {
   return ends;
 }
 
-// The first of equal ones, so every node comes to the same cuts.
-/// Cuts the widest parts in two until there are `count`.
+/// Cuts the widest parts in two until there are `count`; the first of equal ones, so every node
+/// comes to the same cuts.
 void cut_further(std::vector<RingPosition>& ends, uint32_t count) {
   while (ends.size() < count) {
     size_t widest = 0;

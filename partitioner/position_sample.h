@@ -3,10 +3,11 @@
 // proportion to their work, and to 2^(-age / half-life). So each share of the sample is about the
 // share of the recent work.
 //
-//   Each request draws the priority  ln(work) + rate * time - ln(-ln(u)),  u uniform in (0, 1); those
-//   with the highest priorities are the sample (Efraimidis and Spirakis' weighted sampling, in
-//   logarithms, with forward decay). A request that would get in is not looked for one by one: how much
-//   work passes until the next one does is drawn, too, so most requests cost a subtraction.
+//   Each request draws the priority  ln(work) + rate * time - ln(-ln(u)),  u uniform in (0, 1);
+//   those with the highest priorities are the sample (Efraimidis and Spirakis' weighted sampling,
+//   in logarithms, with forward decay). A request that would get in is not looked for one by one:
+//   how much work passes until the next one does is drawn, too, so most requests cost a
+//   subtraction.
 #pragma once
 
 #include <cstdint>

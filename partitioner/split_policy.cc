@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choice of the place to cut a tablet.
 //
-//   By size: each sample ends one logical partition, so a cut after a sample is never inside one. Of
-//   all cuts with something on either side the one whose halves differ least is taken, the first of
-//   equals. A single logical partition has no such cut.
+//   By size: each sample ends one logical partition, so a cut after a sample is never inside one.
+//   Of all cuts with something on either side the one whose halves differ least is taken, the first
+//   of equals. A single logical partition has no such cut.
 //   To isolate a partition: after it, if something is behind it, else before it: two cuts at most.
 //   For more tablets: the widest ranges first, each cut in the middle of its tokens.
 #include "partitioner/split_policy.h"

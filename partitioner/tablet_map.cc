@@ -17,8 +17,8 @@
 //            version 9, merges took 2 from the sum of the epochs, one tablet, number 8, epoch 4, at
 //            rest, merged, what was merged here was split again twice, never repaired, on no store
 //
-// A tablet starts where the one before it ends. Version 3 is written where tablets were merged, which
-// a cluster of older programs does not do.
+// A tablet starts where the one before it ends. Version 3 is written where tablets were merged,
+// which a cluster of older programs does not do.
 #include "partitioner/tablet_map.h"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 //
 //   1. It is read and decoded; what does not decode is set apart.
 //   2. Another node gets it first, if the coordinator had reached this one alone (share).
-//   3. Its parts are written one after another. Each that is on W is noted, so that a later try does not
-//      repeat it; a newer version of the entry begins anew.
+//   3. Its parts are written one after another. Each that is on W is noted, so that a later try
+//      does not repeat it; a newer version of the entry begins anew.
 //   4. When all are written the entry goes, here and on its other holder. Otherwise it is put off.
 #include "replication/batches/batch_service.h"
 
@@ -109,9 +109,9 @@ bool BatchService::is_leaving() const {
   return own != nullptr && own->state != NodeState::kNormal && own->state != NodeState::kJoining;
 }
 
-// The floor: no batch that this node will ever replay was begun before it. Repair keeps its horizon
-// below the floors of all nodes (rules 18 and 26).
-/// A clock that is off must not promise anything about what comes later.
+/// The floor: no batch that this node will ever replay was begun before it. Repair keeps its
+/// horizon below the floors of all nodes (rules 18 and 26). A clock that is off must not promise
+/// anything about what comes later.
 BatchWord BatchService::word() const {
   BatchWord word;
   const HybridClock& clock = membership_.clock();

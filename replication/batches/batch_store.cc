@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries in the log, indexed in memory by id, by sequence, by due time and by creation. Removals are not
-// synced one by one: until they are, oldest_us() counts what is erased as held, since a power cut could
-// bring it back.
+// Entries in the log, indexed in memory by id, by sequence, by due time and by creation. Removals
+// are not synced one by one: until they are, oldest_us() counts what is erased as held, since a
+// power cut could bring it back.
 #include "replication/batches/batch_store.h"
 
 #include <algorithm>

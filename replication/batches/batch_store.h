@@ -8,8 +8,9 @@
 //   value := u8 format (1), u64 sequence
 //   key   := "bax/" u64 sequence        an entry that does not decode, set apart as it was
 //   value := what was found
-// What is set apart is not replayed, and holds no purge horizon; its other holder may have it whole.
-// Ids are indexed in memory, so that nothing is searched for and no erased key is walked over.
+// What is set apart is not replayed, and holds no purge horizon; its other holder may have it
+// whole. Ids are indexed in memory, so that nothing is searched for and no erased key is walked
+// over.
 #pragma once
 
 #include <functional>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The logs of changes of a shard's stores.
 //
-//   1. A log is opened when its table is first known: the marker says from where on it is complete, the
-//      last entry where it goes on. Until then the store takes no rows of the table.
-//   2. Each mutation gets numbers above all that were given, also before a power cut, and above the time;
-//      the entries are one mutation of the log's own incarnation, which goes to the store before the row
-//      does, so that both are in one write.
-//   3. Readers get entries up to what is surely written (`settling`), so that no page passes over one that
-//      is still on its way.
+//   1. A log is opened when its table is first known: the marker says from where on it is complete,
+//      the last entry where it goes on. Until then the store takes no rows of the table.
+//   2. Each mutation gets numbers above all that were given, also before a power cut, and above the
+//      time; the entries are one mutation of the log's own incarnation, which goes to the store
+//      before the row does, so that both are in one write.
+//   3. Readers get entries up to what is surely written (`settling`), so that no page passes over
+//      one that is still on its way.
 //   4. Slices that are older than the retention are erased whole; the marker rises first.
 //
 // Positions: a sequence is a time in microseconds that only rises; its upper bits (>> 30, about 18
@@ -72,8 +72,8 @@ storage::ReadCommand range_read_of(TableIncarnation log, ChangeSequence from_sli
   return command;
 }
 
-// A row tombstone alone is no change that readers are shown.
-/// Whether a record says more than that something was deleted whole.
+/// Whether a record says more than that something was deleted whole: a row tombstone alone is no
+/// change that readers are shown.
 Result<bool> has_values(BytesView record) {
   storage::RowRecordReader reader;
   TETRAD_TRY_VOID(reader.open(record));

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Increments at their leader:
 //
-//   1. They wait in a queue of their partition; those in front that have one epoch and level are a group.
-//   2. The group reads this store's own totals of the rows, adds its deltas, and gives each a clock above
-//      all that this life has given.
-//   3. The new totals are written here. When that is done the next group may read, and this one's totals go
-//      to the other members as any write.
+//   1. They wait in a queue of their partition; those in front that have one epoch and level are a
+//      group.
+//   2. The group reads this store's own totals of the rows, adds its deltas, and gives each a clock
+//      above all that this life has given.
+//   3. The new totals are written here. When that is done the next group may read, and this one's
+//      totals go to the other members as any write.
 //
-// A write here of which it is not known whether it is stored ends the shard's name (`sequence_`): totals go
-// on under a new one from zero, so that no delta counts twice.
+// A write here of which it is not known whether it is stored ends the shard's name (`sequence_`):
+// totals go on under a new one from zero, so that no delta counts twice.
 //
 // Why a name has the store's life and epoch, and a sequence: the total under a name is only right
 // if this store has all that was counted under it. Rule 25 follows: a name is used by one leader,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One replay for each replica that lives and has hints: a page is read, sent, and finished; what the replica
+// One replay for each replica that lives and has hints: a page is read, sent, and finished; what
+// the replica
 //
 // A hint is sent as a repair's rows are (kMutateMerged): merged, in the epoch of now, and refused
 // behind a horizon that has passed (rule 18). It is dropped when the table is gone, the replica is

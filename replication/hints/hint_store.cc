@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of hints in a log; hint_store.h has keys and rules. Positions are given in memory and never twice:
-// after a restart a queue goes on behind the last key that is there (find_head).
+// Queues of hints in a log; hint_store.h has keys and rules. Positions are given in memory and
+// never twice: after a restart a queue goes on behind the last key that is there (find_head).
 //
 // A queue for each replica and shard: positions [low, head) in the log. `cursor` is where the next
 // page begins, `on_disk` up to where writes have ended, `saved_*` what is written of the places.
@@ -85,8 +85,8 @@ Result<void> HintStore::open() {
   return open_others();
 }
 
-// The saved head may be old: find_head() looks for what came behind it.
-/// Queues whose places were saved, and what has been appended since.
+/// Queues whose places were saved, and what has been appended since: the saved head may be old, so
+/// find_head() looks for what came behind it.
 Result<void> HintStore::open_saved() {
   Bytes from(kPlacePrefix), end(kPlacePrefix);
   ++end.back();
@@ -121,8 +121,7 @@ Result<void> HintStore::open_saved() {
   }
 }
 
-// One look-up for each queue: its first key of this shard.
-/// Queues of which nothing was saved yet.
+/// Queues of which nothing was saved yet. One look-up for each: its first key of this shard.
 Result<void> HintStore::open_others() {
   Bytes from(kPrefix), end(kPrefix);
   ++end.back();

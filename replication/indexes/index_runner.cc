@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //   1. With each new map stores get the new, changed and dropped indexes and views.
 //   2. Indexes that are not built are built one after another, page by page.
-//   3. From time to time claims are swept: those that their row disproves are dropped, where the other
-//      members do not need them any more (may_drop).
+//   3. From time to time claims are swept: those that their row disproves are dropped, where the
+//      other members do not need them any more (may_drop).
 #include "replication/indexes/index_runner.h"
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indexes of a shard's stores (rule 23): tells each store which indexes and views its tables have, has
-// the indexes built at a limited rate, and sweeps claims that no row bears out any more.
+// Indexes of a shard's stores (rule 23): tells each store which indexes and views its tables have,
+// has the indexes built at a limited rate, and sweeps claims that no row bears out any more.
 //
-// A store's disproved claim may go at once where any W of the set's n members have at least one that
-// names the row whenever an acknowledged write made it match: 3 W >= 2 n + 1. With three members it
-// stays until all of them have been made equal since it was first seen so, its partition not written
-// meanwhile.
+// A store's disproved claim may go at once where any W of the set's n members have at least one
+// that names the row whenever an acknowledged write made it match: 3 W >= 2 n + 1. With three
+// members it stays until all of them have been made equal since it was first seen so, its partition
+// not written meanwhile.
 #pragma once
 
 #include <functional>
@@ -108,8 +108,8 @@ class IndexRunner {
   /// False: it was not finished.
   Task<bool> sweep_index(Place place);
   /// Whether a disproved claim may go: at once where what is disproved need not be named; otherwise
-  /// when all members have been made equal since it was first seen so, and its bucket (`number`) was
-  /// not written meanwhile.
+  /// when all members have been made equal since it was first seen so, and its bucket (`number`)
+  /// was not written meanwhile.
   bool may_drop(Place place, RingPosition position, uint64_t hash, uint64_t number);
 
   base::Reactor& reactor_;

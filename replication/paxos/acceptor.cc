@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of a member, each over a copy of its registers: a promise only rises, what is accepted is at or
-// above it, and a commit is final. Ballots below the floor are refused: what is known of them may have
-// been purged.
+// The rules of a member, each over a copy of its registers: a promise only rises, what is accepted
+// is at or above it, and a commit is final. Ballots below the floor are refused: what is known of
+// them may have been purged.
 #include "replication/paxos/acceptor.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What registers of a quorum tell. Of proposals that were accepted the newest may be decided: a quorum may
-// have accepted it, of which this one has seen a part. What is below a commit is over. Proposals from before
-// the floor do not count: their members may have purged later values.
+// What registers of a quorum tell. Of proposals that were accepted the newest may be decided: a
+// quorum may have accepted it, of which this one has seen a part. What is below a commit is over.
+// Proposals from before the floor do not count: their members may have purged later values.
 #include "replication/paxos/judgment.h"
 
 #include <algorithm>

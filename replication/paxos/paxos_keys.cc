@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An entry is there while somebody waits for it or a write of it is not synced. Its first waiter has the
-// turn; the next one gets it in a loop turn of its own, when the first one's write is seen. Registers are
+// An entry is there while somebody waits for it or a write of it is not synced. Its first waiter
+// has the turn; the next one gets it in a loop turn of its own, when the first one's write is seen.
+// Registers are
 //
 //   1. enter(): no entry for the partition: one is made, and its registers are read. Otherwise the
 //      message waits.
@@ -9,7 +10,8 @@
 //   4. The write is on the disk (Unsynced::end): those who wait for it, or for writes before it,
 //      are answered.
 //   5. Nobody waits and nothing is unsynced: the entry goes.
-// read from the store once, and held while the entry lives; after a failed write they are read anew.
+// read from the store once, and held while the entry lives; after a failed write they are read
+// anew.
 #include "replication/paxos/paxos_keys.h"
 
 #include <algorithm>

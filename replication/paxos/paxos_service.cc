@@ -4,8 +4,8 @@
 //   1. A message waits until this node's map has its epoch (when_in_map), then for the turn of its
 //      partition (paxos_keys.h); both end at its deadline.
 //   2. In its turn it is looked at once more: the map may have changed while it waited.
-//   3. The acceptor (acceptor.h) changes a copy of the registers; the copy is written with a pass of the
-//      fence, for a commit together with the rows.
+//   3. The acceptor (acceptor.h) changes a copy of the registers; the copy is written with a pass
+//      of the fence, for a commit together with the rows.
 //
 // Every ballot that a member answers for is synced before the answer leaves (rule 21); a refusal
 // writes nothing and waits for nothing. A message that fails in its turn leaves the registers as
@@ -201,9 +201,9 @@ void PaxosService::run_waiting() {
   for (Waiting& item : due) item.retry();
 }
 
-// Passes are of the current snapshot: a confirmation of a newer epoch waits for this write, or
-// makes it void (rule 8).
-/// Of a message that is let in: refusal() has said so in this turn.
+/// The guard of a message that is let in; refusal() has said so in this turn. Its pass is of the
+/// current snapshot: a confirmation of a newer epoch waits for this write, or makes it void (rule
+/// 8).
 storage::WriteGuard PaxosService::guard_of(uint32_t store, TableIncarnation incarnation,
                                            RingPosition position, base::Deadline deadline) {
   const MetaSnapshot state = meta_.snapshot();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns between coordinators that have conditional statements for one partition: the first live
 // member of its tablet gives them one after another, so that the coordinators do not refuse each
-// other's ballots again and again. Advisory: ballots alone make statements exact, so nothing is kept
-// on disk, and who gets no turn goes on without one.
+// other's ballots again and again. Advisory: ballots alone make statements exact, so nothing is
+// kept on disk, and who gets no turn goes on without one.
 //
 //   1. A coordinator whose ballot was refused, now or lately, asks for a turn of the partition.
 //   2. Who asks first has it; the others wait in order of arrival. A coordinator asks for one turn

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages are cut by the first member's rows; the others answer for the same page by digests. A page that
-// differs is asked for again a few times: a write may be on its way.
+// Pages are cut by the first member's rows; the others answer for the same page by digests. A page
+// that differs is asked for again a few times: a write may be on its way.
 #include "replication/repair/comparison.h"
 
 #include <algorithm>

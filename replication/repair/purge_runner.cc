@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sweep of a tablet:
 //
-//   1. One tablet at a time, the one that has waited longest of those where something may be purged.
-//   2. What this node has applied is synced first: the horizon that it purges by must survive a restart.
-//   3. Pages of keys are swept by the store; between two the tablet must be as it was, else the sweep ends.
-//   4. What pages have left, since it was written meanwhile, is swept again by ranges; what is too young
-//      says when the tablet is due again (`oldest_left_s`).
+//   1. One tablet at a time, the one that has waited longest of those where something may be
+//      purged.
+//   2. What this node has applied is synced first: the horizon that it purges by must survive a
+//      restart.
+//   3. Pages of keys are swept by the store; between two the tablet must be as it was, else the
+//      sweep ends.
+//   4. What pages have left, since it was written meanwhile, is swept again by ranges; what is too
+//      young says when the tablet is due again (`oldest_left_s`).
 //
 // Which garbage goes is decided by the bound (rule 18): nothing above the horizon; tombstones that
 // are older than gc_grace_seconds where that is set; expired cells when readers' clocks cannot want
@@ -49,8 +52,8 @@ RingPosition position_before(RingPosition p) {
   return p;
 }
 
-// For what a page has left: only that part is swept again.
-/// What a page that was begun at `from` has looked at of `part`.
+/// What a page that was begun at `from` has looked at of `part`. Where a page has left something,
+/// only that range is swept again.
 RingRange range_of_page(const RingRange& part, const storage::SweepPlace& from,
                         const storage::SweepPage& page) {
   RingRange range = part;

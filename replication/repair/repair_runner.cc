@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A repair of a tablet, or of two neighbours:
 //
-//   1. begin(): every member says its time, once no earlier write is under way there. The repair begins at
-//      the earliest, and not above what logged batches may yet write.
-//   2. make_equal(): the tablet is read at ALL, page by page; the read writes to each member what it lacks.
-//      Then every member syncs.
+//   1. begin(): every member says its time, once no earlier write is under way there. The repair
+//      begins at the earliest, and not above what logged batches may yet write.
+//   2. make_equal(): the tablet is read at ALL, page by page; the read writes to each member what
+//      it lacks. Then every member syncs.
 //   3. note_repaired(): the metadata group raises the horizon, if the tablet is as it was.
 //
 // Any error ends it, and the horizon stays where it is: the next repair begins anew.
@@ -50,8 +50,8 @@ const Tablet* find_tablet(const MetaState& state, TableIncarnation incarnation, 
   return nullptr;
 }
 
-// An older map here is not the sender's fault: it asks again.
-/// The tablet, if `state` has that epoch of it or a later one. Errors: kBehind.
+/// The tablet, if `state` has that epoch of it or a later one. Errors: kBehind: an older map here
+/// is not the fault of the sender, who asks again.
 Result<const Tablet*> find_at_epoch(const MetaState& state, const TabletEpoch& what) {
   const Tablet* tablet = find_tablet(state, what.incarnation, what.tablet);
   if (tablet == nullptr || tablet->epoch < what.epoch)
@@ -209,8 +209,8 @@ void RepairRunner::repair_now(std::string keyspace, std::string table, Done done
   tasks_.spawn(run_all(std::move(targets), std::move(done)));
 }
 
-// Targets grow while the loop runs: the children of a split take their parent's place at the end.
-/// A tablet that splits, moves or grows meanwhile is repaired as what it has become.
+/// A tablet that splits, moves or grows meanwhile is repaired as what it has become. Targets grow
+/// while the loop runs: the children of a split take the place of their parent at the end.
 Task<void> RepairRunner::run_all(std::vector<Target> targets, Done done) {
   constexpr int kTriesMax = 20;
   constexpr int64_t kTryAgainUs = 500'000;

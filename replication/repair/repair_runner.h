@@ -6,8 +6,8 @@
 // that no clock which is ahead makes what is young count as old. A member whose clock is off has no
 // say, and without it there is no repair. When all members of one epoch were read to the end, the
 // metadata group notes it: what the tablet's members hold from before the purge horizon is equal
-// from then on. Where logged batches may be older than that (a node that may hold some is silent) the
-// members are made equal all the same, and the horizon stays until a later repair.
+// from then on. Where logged batches may be older than that (a node that may hold some is silent)
+// the members are made equal all the same, and the horizon stays until a later repair.
 //
 // Two neighbours that are to be merged are repaired together: both begin at the same time, the
 // earliest that a member of either says, so that both have one horizon in the end.
@@ -97,8 +97,8 @@ class RepairRunner {
   void on_settle(BytesView body, RpcNode::Reply reply);
   Task<void> settle(Target target, RpcNode::Reply reply);
   Task<void> run_all(std::vector<Target> targets, Done done);
-  /// One tablet, or neighbours, which get one horizon. False: the members of each are equal, and the
-  /// horizon stays.
+  /// One tablet, or neighbours, which get one horizon. False: the members of each are equal, and
+  /// the horizon stays.
   Task<Result<bool>> repair(std::vector<Target> targets);
   /// Compares the members of one.
   Task<Result<void>> make_equal(Target target);

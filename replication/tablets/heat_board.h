@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What members tell of the heat of their tablets, and what it is of each tablet as a whole. Each shard
-// tells shard 0 of its node of what has changed by a quarter, of all once in 30 s; shard 0 tells the
-// other nodes.
+// What members tell of the heat of their tablets, and what it is of each tablet as a whole. Each
+// shard tells shard 0 of its node of what has changed by a quarter, of all once in 30 s; shard 0
+// tells the other nodes.
 //
 //   kHeat, one-way
 //   report := u8 version (1), varint count, entry*

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meters of a store's tablets. They follow the map: a part of a tablet that was cut begins cold, for
-// nobody knows how the work is divided, and remembers that it was cut (`cut_at_us`).
+// The meters of a store's tablets. They follow the map: a part of a tablet that was cut begins
+// cold, for nobody knows how the work is divided, and remembers that it was cut (`cut_at_us`).
 #include "replication/tablets/heat_meters.h"
 
 #include <algorithm>

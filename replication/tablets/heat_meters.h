@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the heat of each tablet at one store, as requests come to it: the replica calls it for each
-// client's read and write. It costs a few nanoseconds a request.
+// Measures the heat of each tablet at one store, as requests come to it: the replica calls it for
+// each client's read and write. It costs a few nanoseconds a request.
 //
-//   A point read counts one request unit when it comes; every sixteenth is weighed by the bytes that it
-//   finds, and counts for sixteen. A read of a range is weighed always, and is at the place that it came
-//   to. A write is weighed when it comes. What repairs, hints and streams bring does not count.
+//   A point read counts one request unit when it comes; every sixteenth is weighed by the bytes
+//   that it finds, and counts for sixteen. A read of a range is weighed always, and is at the place
+//   that it came to. A write is weighed when it comes. What repairs, hints and streams bring does
+//   not count.
 #pragma once
 
 #include <memory>
@@ -75,8 +76,9 @@ class HeatMeters {
   /// Whether the next such read is to be weighed: every sixteenth.
   bool is_weighed() { return ++reads_ % kWeighedReads == 0; }
 
-  /// Tablets of these tables that are cut become others, which know nothing yet; tables that are gone
-  /// are forgotten, and tablets without work for minutes. In no order that may reach an output.
+  /// Tablets of these tables that are cut become others, which know nothing yet; tables that are
+  /// gone are forgotten, and tablets without work for minutes. In no order that may reach an
+  /// output.
   void follow(const MetaState& state, int64_t now_us);
   /// Those that have had work: ascending by id.
   std::vector<std::pair<const TableInfo*, TabletPtr>> tablets(const MetaState& state) const;

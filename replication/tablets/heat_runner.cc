@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// With each slot of the meters: those of all tablets are settled, of warm ones it is sampled where the work
-// goes, and the hottest tablet that has been hot for long enough is cut where its halves do the same work.
+// With each slot of the meters: those of all tablets are settled, of warm ones it is sampled where
+// the work goes, and the hottest tablet that has been hot for long enough is cut where its halves
+// do the same work.
 //
 // A slot is a quarter of a second. A tablet is cut when all of this holds (is_hot):
 //   1. It was hot in kSlotsHot of the last kSlotsLooked slots: heat_split_ru_per_s or
@@ -61,8 +62,8 @@ partitioner::HeatLimit limit_of(const HeatOptions& options, double share) {
   return {share * weight_of(options.ru_per_s), share * static_cast<double>(options.bytes_per_s)};
 }
 
-// Reads cost two units at a quorum, and are metered once.
-/// Whether what clients are charged for it comes near to its part of the table's throughput.
+/// Whether what clients are charged for it comes near to its part of the throughput of its table.
+/// Reads cost two units at a quorum, and are metered once.
 bool uses_up_bucket(const TableInfo& table, const MeteredTablet& tablet) {
   if (!table.throughput.is_limited() || table.throughput.of_keyspace) return false;
   const partitioner::HeatSum recent = tablet.meter.recent(kSlotsLooked);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits tablets that are hot. Each quarter of a second a shard looks at what its stores have measured
-// (heat_meters.h). A tablet that has been hot in 8 of the last 10 slots, at a store that is busy and
-// does much of its work for it, or in a table whose throughput it uses up, is cut where its work
-// halves (partitioner/heat_policy.h): the acting member proposes it, another member that is hot
-// alone a second later. No data moves. The metadata group takes a split only of the range that it
-// names, so two proposals never cut one tablet twice.
+// Splits tablets that are hot. Each quarter of a second a shard looks at what its stores have
+// measured (heat_meters.h). A tablet that has been hot in 8 of the last 10 slots, at a store that
+// is busy and does much of its work for it, or in a table whose throughput it uses up, is cut where
+// its work halves (partitioner/heat_policy.h): the acting member proposes it, another member that
+// is hot alone a second later. No data moves. The metadata group takes a split only of the range
+// that it names, so two proposals never cut one tablet twice.
 //
-// The sample that says where the work goes is kept of tablets that are warm only. A tablet that came
-// out of a cut is left alone for a while; one that cannot be cut is tried again after ten seconds.
+// The sample that says where the work goes is kept of tablets that are warm only. A tablet that
+// came out of a cut is left alone for a while; one that cannot be cut is tried again after ten
+// seconds.
 #pragma once
 
 #include <functional>

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be done next so that two neighbours become one tablet. Pure: who does it looks at each new
-// state anew, so that nothing has to be taken back where a node dies, a half is split or the table goes.
+// What is to be done next so that two neighbours become one tablet. Pure: who does it looks at each
+// new state anew, so that nothing has to be taken back where a node dies, a half is split or the
+// table goes.
 //
 //   1. The members of one half are exchanged, one after another, until both halves have the same.
-//   2. Both are repaired together, so that they have one purge horizon; with equal ones this is left out.
-//   3. MergeTablets names both as they are now. If one has changed it is refused, and all begins anew.
+//   2. Both are repaired together, so that they have one purge horizon; with equal ones this is
+//      left out.
+//   3. MergeTablets names both as they are now. If one has changed it is refused, and all begins
+//      anew.
 #pragma once
 
 #include <vector>

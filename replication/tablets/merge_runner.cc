@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs are chosen, or ordered, and worked on until they are one; merge_plan.h has the steps of a pair.
-// A pair that does not get on, or whose tablets are no neighbours any more, is given up; nothing has to be
+// Pairs are chosen, or ordered, and worked on until they are one; merge_plan.h has the steps of a
+// pair. A pair that does not get on, or whose tablets are no neighbours any more, is given up;
+// nothing has to be
 //
 // Each look, on the leader of the metadata group:
 //   1. Pairs under way take their next step: exchange a member, ask for a repair of both, or
@@ -39,16 +40,16 @@ constexpr int64_t kAskUs = 2'000'000, kAskAgainUs = 1'000'000;
 constexpr int64_t kGivenUpUs = 600'000'000;  // a large half is read for minutes
 // A pair that was given up is not chosen again for a minute.
 constexpr int64_t kRestUs = 60'000'000;
-/// A leader has heard of the heat of all tablets by then; and waits for as long as what it merges has been
-/// cold, for a slow cluster looks cold, too.
+/// A leader has heard of the heat of all tablets by then; and waits for as long as what it merges
+/// has been cold, for a slow cluster looks cold, too.
 constexpr int64_t kLeadsLeastUs = 35'000'000, kLeadsMostUs = 2 * kHeatHeardWithinUs;
 // An hour of peace forgets bounces.
 constexpr int64_t kPeaceUs = int64_t{3600} * 1'000'000;
 // A quarter of what splits by size, half of what splits by heat: far enough apart that a merge is
 // not undone at once.
 constexpr uint64_t kPartOfSize = 4, kPartOfHeat = 2;
-/// Of a table's throughput, at most, when half as many tablets divide it: a read at QUORUM costs two
-/// units there and one here.
+/// Of a table's throughput, at most, when half as many tablets divide it: a read at QUORUM costs
+/// two units there and one here.
 constexpr double kPartOfThroughput = 0.35;
 
 }  // namespace

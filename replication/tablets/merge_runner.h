@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges neighbours that have been cold and small for long (partitioner/merge_policy.h), on the node that
-// leads the metadata group; and those that an operator orders, on the node that is asked. Each look takes
-// the next step of every pair (merge_plan.h). What is known of a pair is in memory: a new leader chooses
-// anew, after it has led long enough to have heard of the heat of all tablets.
+// Merges neighbours that have been cold and small for long (partitioner/merge_policy.h), on the
+// node that leads the metadata group; and those that an operator orders, on the node that is asked.
+// Each look takes the next step of every pair (merge_plan.h). What is known of a pair is in memory:
+// a new leader chooses anew, after it has led long enough to have heard of the heat of all tablets.
 //
-// Nothing is merged while a node is away or leaves, nor brought together while tablets heal or move for
-// balance. While a pair is brought together balance leaves it alone.
+// Nothing is merged while a node is away or leaves, nor brought together while tablets heal or move
+// for balance. While a pair is brought together balance leaves it alone.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,8 @@ struct MergeOptions {
   /// So long both must have been as they are, the first time.
   int64_t age_us = 60'000'000;
   int64_t look_every_us = 1'000'000;
-  /// The physical partitions that the table's owner has asked for when it was made; 0: none. Null: 0.
+  /// The physical partitions that the table's owner has asked for when it was made; 0: none. Null:
+  /// 0.
   std::function<uint32_t(const TableInfo&)> tablets_asked_for = nullptr;
 };
 
@@ -53,8 +54,8 @@ class MergeRunner {
   MergeRunner& operator=(const MergeRunner&) = delete;
   void start();
 
-  /// Merges the tablet with the one behind it, however warm they are. `done` runs when they are one, or
-  /// with why they are not. Errors: kNotFound, kConflict, kTimedOut, kOverloaded.
+  /// Merges the tablet with the one behind it, however warm they are. `done` runs when they are
+  /// one, or with why they are not. Errors: kNotFound, kConflict, kTimedOut, kOverloaded.
   void order(TabletId left, Done done);
 
   const Metrics& metrics() const { return metrics_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every shard does for the tablets of its stores: measures them, splits those that have grown,
-// that are hot, or whose table has more throughput now, takes part in changes of members, and has its stores
-// clean up what was dropped.
+// that are hot, or whose table has more throughput now, takes part in changes of members, and has
+// its stores clean up what was dropped.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@ namespace tetrad::replication {
 /// The order of its members is the order in which they hear of a new map.
 class ShardTablets {
  public:
-  /// `stores` by number; null: another shard's. `losses`: see BehindStores. `stream_page_bytes`: see
-  /// MoveOptions. Everything outlives it.
+  /// `stores` by number; null: another shard's. `losses`: see BehindStores. `stream_page_bytes`:
+  /// see MoveOptions. Everything outlives it.
   ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc, storage::LocalLog& log,
                MetaService& meta, HybridClock& clock, std::vector<storage::Store*> stores,
                const std::vector<std::optional<PowerLoss>>& losses, int64_t load_period_us,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two kinds of erasing. Before a stay: what the store holds of the range goes, then the mark of the stay is
-// synced, then rows are taken (make_clean). After one: ranges that are no member's here go in the background,
-// as long as the map still says so before each page (erase_foreign).
+// Two kinds of erasing. Before a stay: what the store holds of the range goes, then the mark of the
+// stay is synced, then rows are taken (make_clean). After one: ranges that are no member's here go
+// in the background, as long as the map still says so before each page (erase_foreign).
 #include "replication/tablets/store_cleanup.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every second each damaged store is looked at: when no tablet names it any more, and this node's map is not
-// older than what the store has noted, it is erased and opened anew.
+// Every second each damaged store is looked at: when no tablet names it any more, and this node's
+// map is not older than what the store has noted, it is erased and opened anew.
 #include "replication/tablets/store_renewal.h"
 
 #include <algorithm>

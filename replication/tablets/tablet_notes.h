@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shard remembers of single tablets. A tablet is gone when its table is dropped or truncated, and
-// when a split or a merge has put another one in its place; what was remembered of it goes, too.
+// What a shard remembers of single tablets. A tablet is gone when its table is dropped or
+// truncated, and when a split or a merge has put another one in its place; what was remembered of
+// it goes, too.
 #pragma once
 
 #include <unordered_map>
@@ -11,8 +12,8 @@
 
 namespace tetrad::replication {
 
-/// Values by tablet: no more than there are tablets, if forget_gone() is called now and then. Belongs to
-/// one thread.
+/// Values by tablet: no more than there are tablets, if forget_gone() is called now and then.
+/// Belongs to one thread.
 template <class Value>
 class TabletNotes {
  public:

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buckets of one table that a node lends from: one for each of its tablets that was asked for. Pure.
+// The buckets of one table that a node lends from: one for each of its tablets that was asked for.
+// Pure.
 //
-//   When a tablet is split its bucket's level, or debt, is divided evenly between the parts, and when two
-//   are merged the levels of both are added: so nothing is lent twice, and no debt is forgotten.
+//   When a tablet is split its bucket's level, or debt, is divided evenly between the parts, and
+//   when two are merged the levels of both are added: so nothing is lent twice, and no debt is
+//   forgotten.
 //
 //   What a tablet does not use spills from its full bucket. Some of it is kept as spare, for other
-//   tablets of the table that want more than their part. The rest is banked, where bursts are allowed: up
-//   to five minutes' worth, from which its bucket is filled faster when it is not full.
+//   tablets of the table that want more than their part. The rest is banked, where bursts are
+//   allowed: up to five minutes' worth, from which its bucket is filled faster when it is not full.
 #pragma once
 
 #include <map>
@@ -60,21 +62,23 @@ struct HeldBucket {
   /// When the table's throughput, or its number of tablets, has changed. What is in the bucket
   /// stays.
   void set_rate(uint64_t wanted_per_s, base::MonotonicUs now_us);
-  /// Fills the bucket from what is banked, by `burst_per_s` beside its own rate; 0: nothing is banked.
+  /// Fills the bucket from what is banked, by `burst_per_s` beside its own rate; 0: nothing is
+  /// banked.
   void burst(uint64_t burst_per_s, base::MonotonicUs now_us);
   uint64_t banked() const { return bank_; }
-  /// This is one of `parts` tablets that `before` was cut into; it may have been merged with others. `level`:
-  /// its part of what is in the bucket.
+  /// This is one of `parts` tablets that `before` was cut into; it may have been merged with
+  /// others. `level`: its part of what is in the bucket.
   void take_over(const HeldBucket& before, size_t parts, int64_t level, base::MonotonicUs now_us);
   /// What it does not use, a quarter of a second's worth at most.
   uint64_t spare(base::MonotonicUs now_us);
   /// Takes half of the spare, so that others who ask get some, and `wanted` at most.
   uint64_t give(uint64_t wanted, base::MonotonicUs now_us);
-  /// What it lacks to go on for a moment at the rate at which it is asked, while that is above its own
-  /// or it owes something.
+  /// What it lacks to go on for a moment at the rate at which it is asked, while that is above its
+  /// own or it owes something.
   /// `most_per_s`: what it may have in all, of which its bank may give a part.
   uint64_t lacks(uint64_t most_per_s, base::MonotonicUs now_us);
-  /// The same, but no more than since the last call is allowed by `most_per_s`, which it may have in all.
+  /// The same, but no more than since the last call is allowed by `most_per_s`, which it may have
+  /// in all.
   uint64_t asks_for(uint64_t most_per_s, base::MonotonicUs now_us);
 
   TableIncarnation table;  // of a keyspace: through which it was used last
@@ -112,8 +116,8 @@ struct Slice {
   uint64_t granted = 0;
   int64_t retry_us = 0;
 };
-/// The part of the level that one of `borrowers` gets; nothing while that would be too little to be of use. `per_s`: at which
-/// it is lent from, at least the bucket's own rate.
+/// The part of the level that one of `borrowers` gets; nothing while that would be too little to be
+/// of use. `per_s`: at which it is lent from, at least the bucket's own rate.
 Slice lend(TokenBucket& bucket, uint64_t per_s, size_t borrowers, base::MonotonicUs now_us);
 
 /// The buckets of one table on one node. Belongs to ThroughputHolder, on the first shard's thread.
@@ -131,7 +135,8 @@ class HeldTable {
   HeldBucket& add(const partitioner::Tablet& tablet, HeldBucket bucket);
   /// What its tablets together ask others for (HeldBucket::asks_for()).
   uint64_t asks_for(uint64_t most_per_s, base::MonotonicUs now_us);
-  /// Puts it into the buckets that lack some, in the proportion of what they lack; nothing of it is lost.
+  /// Puts it into the buckets that lack some, in the proportion of what they lack; nothing of it is
+  /// lost.
   void spread(uint64_t given, uint64_t most_per_s, base::MonotonicUs now_us);
   ByEnd& all() { return buckets_; }
   const ByEnd& all() const { return buckets_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holders of buckets tell of the use of their throughputs (used_throughput.h): each shard 0 tells
-// all nodes what has changed, every five seconds, and all of it once in a minute.
+// What holders of buckets tell of the use of their throughputs (used_throughput.h): each shard 0
+// tells all nodes what has changed, every five seconds, and all of it once in a minute.
 //
 //   kThroughputUse, one-way
 //   report := u8 version (1), varint count, entry*

@@ -4,9 +4,9 @@
 //   1. Each bucket that this shard has met has an account here, from which requests are paid.
 //   2. What runs low is borrowed from the holder of the bucket, a slice at a time, debts first.
 //   3. Who finds it empty waits in line, if the line is short enough, and is refused otherwise.
-//   4. A holder that does not answer is done without: the account goes on at its last rate, until that
-//      holder answers again or another one holds the bucket. So both never lend for longer than the
-//      nodes take to agree on who is down.
+//   4. A holder that does not answer is done without: the account goes on at its last rate, until
+//      that holder answers again or another one holds the bucket. So both never lend for longer
+//      than the nodes take to agree on who is down.
 #include "replication/throughput/throughput_gate.h"
 
 #include <algorithm>

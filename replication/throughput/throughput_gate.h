@@ -3,8 +3,8 @@
 // (throughput_holder.h). One per shard. A request is let in while its buckets' slices last and may
 // overdraw them; what it costs more than was known then is settled afterwards. Past the slices
 // requests wait in line, as far as they will be let in within the wait that is allowed; the others
-// are refused at once, with the time after which to try again. What was borrowed 200 ms ago and is not
-// spent goes back to its holder, for other shards.
+// are refused at once, with the time after which to try again. What was borrowed 200 ms ago and is
+// not spent goes back to its holder, for other shards.
 #pragma once
 
 #include <deque>

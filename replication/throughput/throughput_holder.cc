@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lends from the buckets that this node holds: never more than a slice at once, so that no shard can hold
-// back what others wait for.
+// Lends from the buckets that this node holds: never more than a slice at once, so that no shard
+// can hold back what others wait for.
 #include "replication/throughput/throughput_holder.h"
 
 #include <algorithm>

@@ -5,16 +5,17 @@
 // spend them without asking; what one spent beyond its slice it reports with the next request, and
 // what it has not spent it gives back (throughput_gate.h, throughput_messages.h).
 //
-//   - Who does not hold the bucket as it knows the cluster lends nothing, nor for a tablet that is not
-//     in its map: kStaleEpoch, to be asked anew with the newest map.
-//   - A bucket that is new has what has flowed in since this node certainly holds it: since the node
-//     began, nodes came or went, or the table's members changed. A new table's is full.
-//   - Buckets follow splits and merges (held_table.h). One whose holder is another node now is given to
-//     it, debt and all.
-//   - A tablet that is asked for more than its part gets what others of its table do not use, from this
-//     node and, asked one after another, from those that hold the others; up to what a physical partition
-//     may give. What is given is taken from the giver's bucket before it is sent, and lost if it does not
-//     arrive: so all of a table's tablets together never lend more than its throughput, whoever dies.
+//   - Who does not hold the bucket as it knows the cluster lends nothing, nor for a tablet that is
+//     not in its map: kStaleEpoch, to be asked anew with the newest map.
+//   - A bucket that is new has what has flowed in since this node certainly holds it: since the
+//     node began, nodes came or went, or the table's members changed. A new table's is full.
+//   - Buckets follow splits and merges (held_table.h). One whose holder is another node now is
+//     given to it, debt and all.
+//   - A tablet that is asked for more than its part gets what others of its table do not use, from
+//     this node and, asked one after another, from those that hold the others; up to what a
+//     physical partition may give. What is given is taken from the giver's bucket before it is
+//     sent, and lost if it does not arrive: so all of a table's tablets together never lend more
+//     than its throughput, whoever dies.
 #pragma once
 
 #include <map>
@@ -32,8 +33,8 @@
 
 namespace tetrad::replication {
 
-/// What a bucket may give of what its tablet has not used in the last five minutes, beside its part; 0:
-/// nothing is kept for so long.
+/// What a bucket may give of what its tablet has not used in the last five minutes, beside its
+/// part; 0: nothing is kept for so long.
 inline constexpr const char* kSettingBurstRuPerS = "burst_ru_per_s";
 inline constexpr uint64_t kBurstRuPerSDefault = 0;
 
@@ -43,8 +44,8 @@ struct BucketName {
   uint64_t per_s = 0;
 };
 BucketName bucket_of(const TableInfo& table, TabletId tablet);
-/// A table through which the bucket is asked for: `last`, or of a keyspace's, where that is gone or has a
-/// throughput of its own now, another one. Null: it is no more.
+/// A table through which the bucket is asked for: `last`, or of a keyspace's, where that is gone or
+/// has a throughput of its own now, another one. Null: it is no more.
 const TableInfo* table_of(const MetaState& state, uint64_t key, TableIncarnation last);
 /// Who lends for the tablet, as this node sees the cluster: others may see it differently for a
 /// moment, and refuse with kStaleEpoch.
@@ -64,15 +65,16 @@ class ThroughputHolder {
   struct OfTable {
     HeldTable held;
     bool is_collecting = false;
-    /// By which map and which nodes the following is: whose places this node holds, and who holds others.
+    /// By which map and which nodes the following is: whose places this node holds, and who holds
+    /// others.
     uint64_t version = 0, changes = 0;
     std::vector<size_t> own;
     std::vector<HostId> peers;
     size_t next_own = 0, next_peer = 0;  // to be asked for what they do not use
   };
 
-  /// Errors: kCorruption; kStaleSchema (no such table here, or it has no limit); kStaleEpoch (no such
-  /// tablet, or this node does not hold it).
+  /// Errors: kCorruption; kStaleSchema (no such table here, or it has no limit); kStaleEpoch (no
+  /// such tablet, or this node does not hold it).
   Result<Loan> borrow(HostId from, BytesView body);
   /// Errors as borrow().
   Result<void> take_back(BytesView body);
@@ -109,7 +111,8 @@ class ThroughputHolder {
   /// Ordered maps: what is sent must not depend on the order of a hash.
   std::map<TableIncarnation, OfTable> tables_;
   std::map<uint64_t, HeldBucket> keyspaces_;
-  /// Of limited tables whose buckets' holders have changed since this node began: when they did last.
+  /// Of limited tables whose buckets' holders have changed since this node began: when they did
+  /// last.
   std::unordered_map<TableIncarnation, base::MonotonicUs> since_us_;
   base::MonotonicUs all_since_us_;
   uint64_t changes_ = 1;  // of liveness

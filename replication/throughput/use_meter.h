@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is used of a throughput: in the last second, and in the busiest second of each hour, which is
-// what an autoscaled one is booked for. Pure.
+// What is used of a throughput: in the last second, and in the busiest second of each hour, which
+// is what an autoscaled one is booked for. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 namespace tetrad::replication {
 
 /// Counts by seconds and hours of a wall clock. Where the clock goes back a second ends, so that no
-/// second is ever longer; the hour goes on, where it goes back by more than one under the earlier name.
+/// second is ever longer; the hour goes on, where it goes back by more than one under the earlier
+/// name.
 class UseMeter {
  public:
   /// `weight` of requests was let in. One that is given back is given back of the present second.

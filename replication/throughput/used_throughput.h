@@ -16,8 +16,8 @@ struct UsedThroughput {
   uint32_t used_ru_per_s = 0;  // in the last second
   /// Of the busiest second, since the hour began and in the hour before.
   uint32_t busiest_ru_per_s = 0, busiest_before_ru_per_s = 0;
-  /// The hour that `busiest_ru_per_s` is of, by the wall clock of the node that counts, since 1970; 0:
-  /// nothing was counted.
+  /// The hour that `busiest_ru_per_s` is of, by the wall clock of the node that counts, since 1970;
+  /// 0: nothing was counted.
   uint32_t hour = 0;
   uint64_t refused = 0;  // requests, since its present holder began
   uint32_t banked_ru = 0;

@@ -239,8 +239,8 @@ Task<void> ViewRunner::ask_members(std::shared_ptr<Attempt> attempt) {
   co_await enough;
 }
 
-// It may be the only one that knows what the row was called before: members that were filled since know
-// the row as it is.
+// It may be the only one that knows what the row was called before: members that were filled since
+// know the row as it is.
 Task<Result<void>> ViewRunner::ask_own(Store& store, Attempt* attempt) {
   if (TETRAD_MUTANT(view_leaver_unasked)) co_return Result<void>();
   base::OneShot<Result<ViewRowAnswer>> answered;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks of views, as a shard executes them:
 //
-//   1. Stores tell of each task as they make it (add); what does not fit in memory is found later by
-//      scans of the stores.
-//   2. A row is due after a pause that depends on the member's place in its set, so that mostly one member
-//      executes it and the others find it settled.
-//   3. execute() (view_execution.cc) reads, writes the view and settles; what it has not seen waits again.
+//   1. Stores tell of each task as they make it (add); what does not fit in memory is found later
+//      by scans of the stores.
+//   2. A row is due after a pause that depends on the member's place in its set, so that mostly one
+//      member executes it and the others find it settled.
+//   3. execute() (view_execution.cc) reads, writes the view and settles; what it has not seen waits
+//      again.
 //   4. Beside it ranges are expanded to rows, stores scanned, and views built, a page at a time.
 //
 // Tasks live on disk, in the store (rule 24); what is here is a list of what to do next, which may
@@ -328,8 +329,8 @@ Task<void> ViewRunner::run(Key key) {
   pump();
 }
 
-/// What reads of the store do not show was settled when a list of tasks was on its way, or was never
-/// written; a new list tells.
+/// What reads of the store do not show was settled when a list of tasks was on its way, or was
+/// never written; a new list tells.
 void ViewRunner::forget_unseen(const Key& key, Waiting& waiting, const std::vector<uint64_t>& known,
                                const std::vector<uint64_t>& done) {
   // Of a row with many tasks a read shows the first ones.

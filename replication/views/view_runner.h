@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Materialized views of a shard's stores (design, rule 24). A task of a store is executed so, by this
-// store or by another one that has one of the same row:
+// Materialized views of a shard's stores (design, rule 24). A task of a store is executed so, by
+// this store or by another one that has one of the same row:
 //
 //   1. The members of the base row's tablet share the work: the one whose turn it is begins after a
 //      millisecond, the others later, if the task is still there.
 //   2. A stamp above all that this store has seen is taken. All live members are asked for the row
 //      with it; who has seen one as high says so, and another one is taken.
-//   3. W members, of each set while reads ask both, must hold the same values, this store among them
-//      if it is one. Else the row is read at ALL or QUORUM, which makes members equal, and 2 begins
-//      again.
-//   4. For every view: the row's image at its present name, and a tombstone at every other name that
-//      was answered, all at the stamp. They are written at QUORUM like any other rows.
+//   3. W members, of each set while reads ask both, must hold the same values, this store among
+//      them if it is one. Else the row is read at ALL or QUORUM, which makes members equal, and 2
+//      begins again.
+//   4. For every view: the row's image at its present name, and a tombstone at every other name
+//      that was answered, all at the stamp. They are written at QUORUM like any other rows.
 //   5. Each member that has answered with these values drops the tasks that its answer named.
 //
-// Why a view cannot drift: an execution that missed a write w, which is on W members, has read one of
-// these before w came there; w's task is still there, so a later execution, whose stamp is higher,
-// reads the row with w. An execution that wrote an image of a name which is not current any more
-// had W members that have the name noted; the write that replaced it is on one of these, and its
-// task's execution deletes it. Stamps decide whatever arrives late.
+// Why a view cannot drift: an execution that missed a write w, which is on W members, has read one
+// of these before w came there; w's task is still there, so a later execution, whose stamp is
+// higher, reads the row with w. An execution that wrote an image of a name which is not current any
+// more had W members that have the name noted; the write that replaced it is on one of these, and
+// its task's execution deletes it. Stamps decide whatever arrives late.
 #pragma once
 
 #include <deque>

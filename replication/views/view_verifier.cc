@@ -33,7 +33,8 @@ constexpr int kLooks = 6;
 constexpr uint64_t kPageBytes = 256 << 10;
 constexpr size_t kSentencesMax = 100, kShownBytes = 64;
 
-/// Live cells of a row by column and path; with its marker, "" at no column. Empty: it is not there.
+/// Live cells of a row by column and path; with its marker, "" at no column. Empty: it is not
+/// there.
 using Shown = std::map<std::pair<uint32_t, Bytes>, Bytes>;
 
 Shown shown_of(const storage::RowRecord& record, int64_t now_s) {

@@ -3,11 +3,12 @@
 //
 //   1. Every row of the base is read at QUORUM, a page at a time. What its image should show is
 //      compared with what the view shows at the image's place.
-//   2. Every row of the view is read in the same way. The base row that it is of must give its place.
+//   2. Every row of the view is read in the same way. The base row that it is of must give its
+//      place.
 //
-// What differs may be on its way to the view: it is looked at again some times, by itself. What still
-// differs counts. Nothing is written to the view. To mend it, the members of the base row are given
-// a task that names what was found, and make the row anew as after any change.
+// What differs may be on its way to the view: it is looked at again some times, by itself. What
+// still differs counts. Nothing is written to the view. To mend it, the members of the base row are
+// given a task that names what was found, and make the row anew as after any change.
 #pragma once
 
 #include <string>
@@ -53,7 +54,8 @@ class ViewVerifier {
   /// What a row of the view is, and should be.
   struct Compared;
   Task<void> run(Target target);
-  /// Step 1; then compare_view() does step 2. Errors: those of reads, and kLimit when too much differs.
+  /// Step 1; then compare_view() does step 2. Errors: those of reads, and kLimit when too much
+  /// differs.
   Task<Result<void>> compare_base(Target target);
   Task<Result<void>> compare_view(Target target);
   Task<Result<Compared>> compare_row(Target target, storage::ViewRow row,

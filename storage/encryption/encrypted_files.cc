@@ -142,8 +142,7 @@ class EncryptedReader final : public rocksdb::FSRandomAccessFile {
   const CipherPtr cipher_;
 };
 
-// Reads from the beginning, as the log and the manifest are read.
-/// `file` stands behind the header.
+/// Reads from the beginning, as the log and the manifest are read. `file` stands behind the header.
 class EncryptedSequence final : public rocksdb::FSSequentialFile {
  public:
   EncryptedSequence(std::unique_ptr<rocksdb::FSSequentialFile> file, CipherPtr cipher)
@@ -411,8 +410,8 @@ class EncryptedFiles final : public rocksdb::FileSystemWrapper {
   const std::shared_ptr<const DiskKeys> keys_;
 };
 
-// Left out when files are counted and checked.
-/// Files of RocksDB, or of ours, that hold no rows and no names of tables.
+/// Files of RocksDB, or of ours, that hold no rows and no names of tables: left out when files are
+/// counted and checked.
 bool has_no_rows(const std::filesystem::path& path) {
   const std::string name = path.filename();
   static constexpr std::string_view kNames[] = {"LOCK", "BALLAST", "RUNNING", "admin_token"};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of dead rows. A run is exact when it is reported, of what its read saw. Rows that may live and
-// were written since are kept with their numbers, so that a run of an older read is cut by them before
-// it is kept; a run whose read is older than the kept rows reach is not kept at all.
+// Runs of dead rows. A run is exact when it is reported, of what its read saw. Rows that may live
+// and were written since are kept with their numbers, so that a run of an older read is cut by them
+// before it is kept; a run whose read is older than the kept rows reach is not kept at all.
 #include "storage/engine/dead_runs.h"
 
 #include <algorithm>
@@ -69,8 +69,8 @@ void DeadRuns::note(BytesView prefix, BytesView clustering_key, uint64_t number)
   TETRAD_ASSERT(partition.rows.empty() || partition.rows.back().first <= number);
   cut(partition.runs, clustering_key);
   partition.rows.emplace_back(number, clustering_key);
-  // A forgotten row raises rows_after: older reads can add no runs any more. So does a key that is too
-  // long to keep, with all before it.
+  // A forgotten row raises rows_after: older reads can add no runs any more. So does a key that is
+  // too long to keep, with all before it.
   while (partition.rows.size() > kRowsMax || clustering_key.size() > kKeyBytesMax) {
     partition.rows_after = partition.rows.front().first;
     partition.rows.pop_front();

@@ -25,8 +25,8 @@ using DeadRunList = std::vector<DeadRun>;
 /// The run that a key lies in, for a read at `now_s`; null if none.
 const DeadRun* dead_run_at(const DeadRunList& runs, BytesView key, int64_t now_s);
 
-/// What a store knows of runs of dead rows. Owned by WriteTurn. A row that may live cuts the run it is
-/// written into; beyond kPartitionsMax the partition that was used least lately is forgotten.
+/// What a store knows of runs of dead rows. Owned by WriteTurn. A row that may live cuts the run it
+/// is written into; beyond kPartitionsMax the partition that was used least lately is forgotten.
 class DeadRuns {
  public:
   /// False: nothing is known of the bucket's partitions.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file system under RocksDB that notes failed syncs, and failed appends to the log, before RocksDB
-// hears of them.
+// A file system under RocksDB that notes failed syncs, and failed appends to the log, before
+// RocksDB hears of them.
 #include "storage/engine/disk_watch.h"
 
 #include <rocksdb/env.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that outlive a process whose disk failed. They are written when RocksDB can be trusted no more,
-// so they are plain files beside it.
+// Files that outlive a process whose disk failed. They are written when RocksDB can be trusted no
+// more, so they are plain files beside it.
 #include "storage/engine/failure_mark.h"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 //
 //   FAILED  := line*      line := wall clock (us since 1970) in decimal, space, reason, newline
 //   DAMAGED := reason     without a newline: the first line counts
-// FAILED is appended to, once for each failure; a start more than an hour after the last one removes
-// it. DAMAGED goes when the store's folder is erased.
+// FAILED is appended to, once for each failure; a start more than an hour after the last one
+// removes it. DAMAGED goes when the store's folder is erased.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The local log for a shard that does not own it: its writes of a turn go over as one batch, answers
-// come back as one event.
+// The local log for a shard that does not own it: its writes of a turn go over as one batch,
+// answers come back as one event.
 #include "storage/engine/local_log_front.h"
 
 #include "base/assert.h"

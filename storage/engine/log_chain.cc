@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holes in the log. RocksDB hands each record to a filter before it replays it; a record that begins
-// behind the number that is next shows that something is missing before it.
+// Holes in the log. RocksDB hands each record to a filter before it replays it; a record that
+// begins behind the number that is next shows that something is missing before it.
 #include "storage/engine/log_chain.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing, syncing and losing of the model's data. What was not synced is undone batch by batch, from
-// the newest, as a power cut would lose it; a hole is taken out in the middle.
+// Writing, syncing and losing of the model's data. What was not synced is undone batch by batch,
+// from the newest, as a power cut would lose it; a hole is taken out in the middle.
 #include "storage/engine/memory_disk.h"
 
 #include <set>

@@ -23,8 +23,8 @@
 
 namespace tetrad::storage {
 
-/// One store of a MemoryDisk, whose area it has to itself. Belongs to the thread of its reactor, which
-/// outlives it, as does the pool.
+/// One store of a MemoryDisk, whose area it has to itself. Belongs to the thread of its reactor,
+/// which outlives it, as does the pool.
 class MemoryStore final : public Store {
  public:
   MemoryStore(std::shared_ptr<MemoryDisk> disk, MemoryArea& area, const StoreOptions& options,

@@ -439,7 +439,8 @@ class Reader {
     return begun;
   }
 
-  /// The page ends behind the row taken last. Rule 5: the answer says up to which key it is complete.
+  /// The page ends behind the row taken last. Rule 5: the answer says up to which key it is
+  /// complete.
   void stop_inside() {
     result_.exhausted = false;
     result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};

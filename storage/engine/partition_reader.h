@@ -5,8 +5,8 @@
 //   2. Range tombstones over its rows: looked up as rows need them (tombstone_window.h), or all of
 //      them where the read comes by them anyway (partition_tombstones.h).
 //   3. Its rows, slice by slice, or key by key where they are named. Each loses what its own
-//      deletions, the range's and the partition's hide; what is left is delivered, counted, folded or
-//      given to a sink. Runs of dead rows are skipped and reported (dead_walk.h).
+//      deletions, the range's and the partition's hide; what is left is delivered, counted, folded
+//      or given to a sink. Runs of dead rows are skipped and reported (dead_walk.h).
 //   4. An answer for the client has live rows only. One that is to be merged has dead ones, headers
 //      and tombstones too, less what is dead since before the horizon, so that replicas which have
 //      purged and replicas which have not answer the same.

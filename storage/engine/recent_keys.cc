@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pages of what was written lately.
 //
-//   1. The log is read from the place's number on: every key that it writes and that is of the ranges.
-//      RocksDB hands out whole batches; a number that is missing between two is a hole, and a reason to
-//      take the whole range instead.
+//   1. The log is read from the place's number on: every key that it writes and that is of the
+//      ranges. RocksDB hands out whole batches; a number that is missing between two is a hole, and
+//      a reason to take the whole range instead.
 //   2. The page ends where enough of the log, or enough keys, have been seen; the place says where.
 //   3. The records at these keys are read as they are now, over a snapshot, in key order. With the
 //      rows of a partition comes what may hide them.
@@ -153,7 +153,8 @@ RecentKeys::RecentKeys(const Store::RecentCommand& command) {
 void RecentKeys::see(BytesView key) {
   const auto place = decode_storage_key(key);
   if (!place) return;  // the store's own
-  // Registers are synced before an answer shows them: nobody has lost them, and others have their own.
+  // Registers are synced before an answer shows them: nobody has lost them, and others have their
+  // own.
   if (place->kind == KeyKind::kRegisters) return;
   const auto table = ranges_.find(place->incarnation.value);
   if (table == ranges_.end()) return;

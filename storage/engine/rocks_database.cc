@@ -61,8 +61,8 @@ Result<int> check_format_text(const std::string& text, const std::string& file,
   return format;
 }
 
-/// A file of an encrypted database that was opened without its keys; where there are keys `env` shows
-/// what is in it.
+/// A file of an encrypted database that was opened without its keys; where there are keys `env`
+/// shows what is in it.
 Result<void> refuse_encrypted(rocksdb::Env& env, const std::string& file) {
   std::unique_ptr<rocksdb::SequentialFile> sequence;
   uint64_t bytes = 0;

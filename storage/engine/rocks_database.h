@@ -32,8 +32,8 @@ struct DatabaseFiles {
   std::shared_ptr<rocksdb::FileSystem> files;
 };
 
-/// Shared by a store and by the jobs it has sent out, so a job never outlives the database it reads.
-/// Who works on it from another thread holds a Visit; close waits until there is none.
+/// Shared by a store and by the jobs it has sent out, so a job never outlives the database it
+/// reads. Who works on it from another thread holds a Visit; close waits until there is none.
 class RocksDatabase {
  public:
   /// Checks the format file (made with a new database) and opens. `kind` is what the file says,

@@ -180,7 +180,8 @@ int64_t RocksStore::high_water_timestamp(TableIncarnation incarnation, RingPosit
   return table == nullptr ? kNoTimestamp : table->marks.mark(bucket_of(incarnation, position));
 }
 
-// What is queued is written, unless the disk has failed: then nothing more must be synced or closed.
+// What is queued is written, unless the disk has failed: then nothing more must be synced or
+// closed.
 Result<void> RocksStore::close() {
   if (closed_) return {};
   // First, so that nothing begins any more while what is left is written.

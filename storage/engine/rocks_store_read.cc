@@ -4,8 +4,8 @@
 //   1. A read is tried on the loop with what is in memory, in at most kInlineStepsMax steps.
 //   2. If it needs a file, or looks at too much, it is done again from its beginning by a reader of
 //      the I/O pool, over a snapshot taken at once. Counting a range goes there at once.
-//   3. Back on the loop, values that took too many merge operands are put back as one (rule 19), and
-//      runs of dead rows that it walked are remembered, unless something was written since.
+//   3. Back on the loop, values that took too many merge operands are put back as one (rule 19),
+//      and runs of dead rows that it walked are remembered, unless something was written since.
 //
 // The order on the loop is what makes step 3 right: `seen` is taken before the read, and a write
 // that came later has a higher number, so its bucket says so (rule 19).
@@ -367,7 +367,8 @@ bool RocksStore::needs_snapshot(const ReadCommand& command, const TableContents&
   return (options_.sync == CommitLogSync::kGroup || turn_.writes_elsewhere()) && !one_get;
 }
 
-// What a table never had need not be looked up: most tables have no headers and no range tombstones.
+// What a table never had need not be looked up: most tables have no headers and no range
+// tombstones.
 TableContents RocksStore::contents_of(const ReadCommand& command) const {
   // Not known: a table that was never written has nothing, unless knowledge was lost with a file's
   // properties.

@@ -5,10 +5,11 @@
 //   2. When all that was written before is in RocksDB, a maintenance thread reads the page over a
 //      snapshot. If deletions of other keys are to go, the log is synced: what they hid went in
 //      earlier pages.
-//   3. On the loop, when nothing is on its way to RocksDB: keys that were written since are looked at
-//      again, as they are now. Those that would take a file's reading are read into memory first
+//   3. On the loop, when nothing is on its way to RocksDB: keys that were written since are looked
+//      at again, as they are now. Those that would take a file's reading are read into memory first
 //      (kSweepTries times at most, then they stay as they are).
-//   4. What is left goes into this turn's batch. If an earlier write of the batch is given up, so is
+//   4. What is left goes into this turn's batch. If an earlier write of the batch is given up, so
+//      is
 //
 // Threads: 1, 3 and 4 run on the loop, the reading of 2 on a maintenance thread. Rule 17 is the
 // reason for the order, and rule 18 for the bound in the command.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searches for near vectors in a RocksStore, and the making of its graphs. The algorithms are in
-// storage/vectors; here is what runs on which thread: searches on the readers, graphs are made on the
-// threads of maintenance, a few vectors at a time.
+// storage/vectors; here is what runs on which thread: searches on the readers, graphs are made on
+// the threads of maintenance, a few vectors at a time.
 #include <algorithm>
 
 #include "storage/engine/rocks_store.h"
@@ -102,8 +102,8 @@ void RocksStore::scan_for_nearest(std::shared_ptr<NearestScan> scan,
       });
 }
 
-// From the moment that writes are noted nothing is missed: what was applied before is read when it is
-// in the store.
+// From the moment that writes are noted nothing is missed: what was applied before is read when it
+// is in the store.
 void RocksStore::begin_graph(const ReadCommand& command, std::shared_ptr<GraphInMaking> graph,
                              const std::optional<Error>& refused) {
   if (refused) {

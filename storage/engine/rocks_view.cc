@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading through RocksDB. On the loop a view gives up where a file would be read, or after too many
-// steps; nothing that it found before counts then.
+// Reading through RocksDB. On the loop a view gives up where a file would be read, or after too
+// many steps; nothing that it found before counts then.
 #include "storage/engine/rocks_view.h"
 
 #include <cstring>

@@ -3,12 +3,12 @@
 //
 //   1. A read of a partition's rows asks for its run. One that has not seen the bucket's newest
 //      mutation is dropped.
-//   2. Without a run, a read whose partition was not asked for since its last write leaves a knock, and
-//      goes to the view alone.
+//   2. Without a run, a read whose partition was not asked for since its last write leaves a knock,
+//      and goes to the view alone.
 //   3. Else rows come from the run as far as it goes, then from the view. What the view gives is
 //      recorded, if the read sees all mutations of the bucket.
-//   4. When the read ends, the record joins the run that it adjoins, or takes its place. The run that
-//      was used least lately makes room.
+//   4. When the read ends, the record joins the run that it adjoins, or takes its place. The run
+//      that was used least lately makes room.
 //
 // A run is contiguous: it has all rows between `start` and `end` that RocksDB has, with their
 // stored values. All on the store's thread, one iterator at a time (in_use_). Bytes are counted
@@ -250,7 +250,8 @@ std::unique_ptr<KeyIterator> RowCache::iterate(KeyView& view, KeyView::Bounds bo
                                       moment.seen);
 }
 
-// A table of fixed size that forgets by collision: a lost knock costs one more read without the cache.
+// A table of fixed size that forgets by collision: a lost knock costs one more read without the
+// cache.
 bool RowCache::knocked_before(BytesView prefix, uint64_t newest) {
   if (knocks_.empty()) knocks_.resize(kKnocks);
   const uint64_t hash = base::xxh3_64(prefix);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How files are read for their checksums.
 //
-//   1. The place in the store says which file was the last; the round waits until that one's pause is
-//      over.
-//   2. The next file by number is read whole on a maintenance thread, straight from the disk, and the
-//      place is written. If that fails for another reason than corruption, once more through the cache.
+//   1. The place in the store says which file was the last; the round waits until that one's pause
+//      is over.
+//   2. The next file by number is read whole on a maintenance thread, straight from the disk, and
+//      the place is written. If that fails for another reason than corruption, once more through
+//      the cache.
 //   3. A block that does not read makes the store damaged, if the file is still in use by then.
-//   4. The pause after a file is its part of the period by its bytes. Behind the last file the round
-//      begins anew.
+//   4. The pause after a file is its part of the period by its bytes. Behind the last file the
+//      round begins anew.
 #include "storage/engine/scrub.h"
 
 #include <algorithm>
@@ -39,9 +40,8 @@ Bytes place_key() {
   return key;
 }
 
-// With direct reads, and past the block cache: every checksum of the file is computed from what the
-// disk gives.
-/// Straight from the disk, where the file system can: what the page cache shows may be better.
+/// Straight from the disk, where the file system can, and past the block cache: the page cache may
+/// have a better copy than the disk, and each checksum is to be of what the disk gives.
 rocksdb::Status read_all(const rocksdb::DB& db, const std::string& file, bool direct) {
   rocksdb::Options options = db.GetOptions();
   rocksdb::BlockBasedTableOptions table;

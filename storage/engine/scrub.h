@@ -21,7 +21,8 @@
 
 namespace tetrad::storage {
 
-/// How far the round over all files has come; kept in the store, so that the next life goes on there.
+/// How far the round over all files has come; kept in the store, so that the next life goes on
+/// there.
 struct ScrubPlace {
   uint64_t file = 0;   // number of the last file read; 0: none yet
   int64_t at_us = 0;   // wall clock then

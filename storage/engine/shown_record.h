@@ -9,8 +9,8 @@
 namespace tetrad::storage {
 
 /// Whether a row is already what a read shows; only then `live` says whether the row is. `cover`:
-/// what hides things in it beside its own deletions. `bound`: what an answer that is compared leaves
-/// out. Header only: it runs for each row of a read.
+/// what hides things in it beside its own deletions. `bound`: what an answer that is compared
+/// leaves out. Header only: it runs for each row of a read.
 inline bool is_shown_as_stored(const RowRecord& row, const Deletion& cover, const PurgeBound& bound,
                                bool live_only, bool& live) {
   const Liveness& marker = row.liveness;
@@ -30,8 +30,8 @@ inline bool is_shown_as_stored(const RowRecord& row, const Deletion& cover, cons
   return as_stored;
 }
 
-/// Of an answer that is compared: what is dead since before the horizon goes. A value goes only long
-/// after its end: who reads or repairs with a clock that is behind still needs it.
+/// Of an answer that is compared: what is dead since before the horizon goes. A value goes only
+/// long after its end: who reads or repairs with a clock that is behind still needs it.
 void drop_long_dead(RowRecord& record, const PurgeBound& bound, int64_t now_s);
 
 }  // namespace tetrad::storage

@@ -113,7 +113,8 @@ struct RegistersWrite {
 /// What of a range an export has.
 enum class ExportParts : uint8_t { kRows, kRowsAndRegisters };
 
-/// Figures of one store, for metrics and the admin page: sizes of now, and counts since it was opened.
+/// Figures of one store, for metrics and the admin page: sizes of now, and counts since it was
+/// opened.
 struct StoreStatistics {
   uint64_t disk_bytes = 0, memtable_bytes = 0, cache_bytes = 0;
   uint64_t estimated_keys = 0, pending_compaction_bytes = 0;
@@ -154,8 +155,8 @@ struct ScrubSummary {
   std::vector<std::string> damaged;  // files, and what is wrong with them
 };
 
-/// Owned by its shard. Callbacks run on the shard's thread, each at most once, and none after the store
-/// is destroyed. What a call gets by view or reference need not outlive it.
+/// Owned by its shard. Callbacks run on the shard's thread, each at most once, and none after the
+/// store is destroyed. What a call gets by view or reference need not outlive it.
 class Store {
  public:
   using StatusListener = std::function<void(const StoreStatus&)>;
@@ -295,10 +296,10 @@ class Store {
   };
   /// A page of all records that were written then, as they are now: what is gone meanwhile is left
   /// out, what was written since shows. Registers are not among them: they were synced before
-  /// anybody saw them. A record may come in several pages, and some that were written a little before or
-  /// after come too. A page may be empty and not be the last: it ends once enough of the log has
-  /// been read, off the loop. Errors: kNotFound: the log does not reach back to `since_us` without
-  /// a hole, take the whole range by export_range(); kCorruption and kIo of the records;
+  /// anybody saw them. A record may come in several pages, and some that were written a little
+  /// before or after come too. A page may be empty and not be the last: it ends once enough of the
+  /// log has been read, off the loop. Errors: kNotFound: the log does not reach back to `since_us`
+  /// without a hole, take the whole range by export_range(); kCorruption and kIo of the records;
   /// kCancelled.
   virtual void recent(RecentCommand command, Bytes after, uint64_t bytes_max,
                       std::move_only_function<void(Result<RecentPage>)> done) = 0;
@@ -358,7 +359,8 @@ class Store {
   virtual Result<void> close() = 0;
 };
 
-/// When a write is acknowledged: periodic, once the operating system has it; group, once it is synced.
+/// When a write is acknowledged: periodic, once the operating system has it; group, once it is
+/// synced.
 enum class CommitLogSync : uint8_t { kPeriodic, kGroup };
 
 /// What a node sets for its stores; fixed for the life of the process. Bounds are checked by the
@@ -380,8 +382,8 @@ struct StoreOptions {
   /// free on the disk, of all stores together. 0: they are not.
   int64_t logs_kept_s = 600;
   double logs_kept_of_free_disk = 0.05;
-  /// Of graphs of vectors, of each store; 0: there are none, and all rows are measured. And from how
-  /// many vectors of a tablet on there is one.
+  /// Of graphs of vectors, of each store; 0: there are none, and all rows are measured. And from
+  /// how many vectors of a tablet on there is one.
   uint64_t vector_graph_bytes = 0;
   uint64_t vector_graph_min = 4096;
   uint32_t read_operands_max = 8;  // a read that joins more merge operands writes the value back

@@ -117,8 +117,8 @@ void StoreHealth::take(const rocksdb::Status& error, std::string_view what) {
   }
 }
 
-// Damage outlives everything but the folder: a restart that forgot it would make the store a source for
-// streams again.
+// Damage outlives everything but the folder: a restart that forgot it would make the store a source
+// for streams again.
 void StoreHealth::take_damage(const std::string& what) {
   if (!damage_.empty() || stopped_) return;
   pool_.run(
@@ -186,8 +186,8 @@ void StoreHealth::try_later() {
   });
 }
 
-// Room first: RocksDB resumes by flushing, and a flush that fails again costs more than a look. A record
-// that is written and synced is the proof that writes may be taken.
+// Room first: RocksDB resumes by flushing, and a flush that fails again costs more than a look. A
+// record that is written and synced is the proof that writes may be taken.
 StoreHealth::Attempt StoreHealth::resume(RocksDatabase& database) {
   // Old logs that are kept for others are the first to go.
   if (!database.has_room(kRoomBytesLeast)) database.drop_kept_logs();

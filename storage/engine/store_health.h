@@ -45,8 +45,8 @@ class BackgroundErrors {
   const std::shared_ptr<Impl> impl_;
 };
 
-/// Owned by the store, on its thread. The state changes in become() alone; kFailed is for good, and a
-/// store that was damaged is damaged again when everything else is over.
+/// Owned by the store, on its thread. The state changes in become() alone; kFailed is for good, and
+/// a store that was damaged is damaged again when everything else is over.
 class StoreHealth {
  public:
   using Opened = Result<std::shared_ptr<RocksDatabase>>;

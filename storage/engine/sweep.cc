@@ -4,8 +4,8 @@
 //   1. A page goes on behind its place. Inside of a partition, its deletions are read again first.
 //   2. At a partition's first key: its header and its range tombstones, which hide rows. They are
 //      kept for later, whatever becomes of them.
-//   3. Each row loses what they hide and what its own deletions hide, then what of the dead the bound
-//      takes. What is left is put, nothing left is erased. Registers below the floor go.
+//   3. Each row loses what they hide and what its own deletions hide, then what of the dead the
+//      bound takes. What is left is put, nothing left is erased. Registers below the floor go.
 //   4. When all rows of the partition were looked at: range tombstones and the partition's deletion
 //      lose what the bound takes, but only if all rows that should have lost something did
 //      (`undisturbed`). So what they hide is gone before them or with them.
@@ -39,9 +39,8 @@
 namespace tetrad::storage {
 namespace {
 
-// Seconds. A deletion time can be before its timestamp when a client set the timestamp; the later
-// of the two is safe to compare with a bound.
-/// Since when something may have been dropped.
+/// Since when something may have been dropped, in seconds. A deletion time can be before its
+/// timestamp when a client set the timestamp; the later of the two is safe to compare with a bound.
 int64_t dead_since_s(int64_t timestamp_us, int64_t deletion_time_s) {
   return std::max(deletion_time_s, timestamp_us / 1'000'000);
 }
@@ -98,8 +97,8 @@ SetLoss sweep_set(std::vector<TombstoneEnd>& set, const Deletion& header, const 
   return loss;
 }
 
-/// Counts of what a record holds. A sweep only lowers them, so equal counts mean an equal record, and
-/// no copy of it need be kept to see whether it has changed.
+/// Counts of what a record holds. A sweep only lowers them, so equal counts mean an equal record,
+/// and no copy of it need be kept to see whether it has changed.
 struct Extent {
   size_t cells;
   bool liveness, deletion;
@@ -291,8 +290,8 @@ class Sweeper {
     return {};
   }
 
-  /// Registers whose newest ballot is below the floor decide nothing any more: no proposer may use a
-  /// ballot below it.
+  /// Registers whose newest ballot is below the floor decide nothing any more: no proposer may use
+  /// a ballot below it.
   Result<void> take_registers(KeyIterator& it) {
     see(it.key());
     if (!command_.registers_floor.present()) return {};
@@ -442,9 +441,9 @@ class Sweeper {
   RowRecord row_;  // scratch
 };
 
-/// The change of a key that has another value now; unset: there is none to make. Only what was decided
-/// with the page is used beside the value: `cover` hides what it hid before, since deletions never go
-/// while this watch is open without making its page void.
+/// The change of a key that has another value now; unset: there is none to make. Only what was
+/// decided with the page is used beside the value: `cover` hides what it hid before, since
+/// deletions never go while this watch is open without making its page void.
 Result<std::optional<SweptKey>> sweep_again(const SweptKey& before,
                                             const std::optional<Bytes>& stored,
                                             const SweepCommand& command) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sweeps have to know of writes, in bounded memory: hashes of keys (beyond kKeysMax every key
-// counts as written) and the oldest timestamp by bucket. Errors are on the safe side: a key that was
-// not written may seem to be, never the other way round.
+// counts as written) and the oldest timestamp by bucket. Errors are on the safe side: a key that
+// was not written may seem to be, never the other way round.
 #include "storage/engine/sweep_watch.h"
 
 #include <algorithm>

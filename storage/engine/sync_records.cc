@@ -3,8 +3,8 @@
 //
 //   1. begin() notes the end of what has been written, and the time, before a sync begins.
 //   2. end() makes that the record that is due: the sync covers everything below its number.
-//   3. The record goes with the next batch. Whoever finds it after a power cut has it because a later
-//      part of the log survived, which was written when that sync had ended.
+//   3. The record goes with the next batch. Whoever finds it after a power cut has it because a
+//      later part of the log survived, which was written when that sync had ended.
 #include "storage/engine/sync_records.h"
 
 #include <algorithm>
@@ -109,8 +109,8 @@ std::pair<Bytes, Bytes> SyncRecords::take_due() {
   return {std::move(key), std::move(value)};
 }
 
-// One mark of each slot of ten seconds: the key of a slot is written again ten minutes later, so the
-// store never has more of them, and neither has memory.
+// One mark of each slot of ten seconds: the key of a slot is written again ten minutes later, so
+// the store never has more of them, and neither has memory.
 void SyncRecords::keep(const SyncMark& mark) {
   std::erase_if(marks_, [slot = slot_of(mark.time_us)](const SyncMark& other) {
     return slot_of(other.time_us) == slot;

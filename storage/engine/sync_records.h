@@ -27,8 +27,8 @@ namespace tetrad::storage {
 /// What a key and value of the store say if they are a sync record.
 std::optional<SyncMark> sync_mark_of(BytesView key, BytesView value);
 
-/// Owned by the store, on its thread. `durable` never falls; of marks there is at most one of a slot,
-/// ascending by number.
+/// Owned by the store, on its thread. `durable` never falls; of marks there is at most one of a
+/// slot, ascending by number.
 class SyncRecords {
  public:
   /// A key and value as they are in the store: a record or a life is taken note of, all else left.

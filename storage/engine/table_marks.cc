@@ -79,7 +79,8 @@ void TableMarks::see(uint16_t bucket, Seen what, MarkBudget& budget) {
   seen_[index_of(bucket)] |= what;
 }
 
-// No record is newer than the end of time, so every row is merged, and every read looks for tombstones.
+// No record is newer than the end of time, so every row is merged, and every read looks for
+// tombstones.
 void TableMarks::raise_all_to_the_end() {
   std::ranges::fill(newest_us_, std::numeric_limits<int64_t>::max());
   std::ranges::fill(seen_, kRowTombstones | kRangeTombstones | kStraddlingTombstones);
@@ -114,8 +115,8 @@ void TableMarks::grow_to(uint8_t bits, MarkBudget& budget) {
   bits_ = bits;
 }
 
-// The dense form rounds up: the newest buckets stand alone, so that one client's far-off timestamp does
-// not speak for a whole group; of the others each group gets its newest.
+// The dense form rounds up: the newest buckets stand alone, so that one client's far-off timestamp
+// does not speak for a whole group; of the others each group gets its newest.
 void TableMarks::encode(Bytes& out) const {
   base::ByteWriter w(out);
   w.u8(bits_);

@@ -4,8 +4,8 @@
 // retired incarnations). It drops no tombstone: RocksDB does not say whether older data lies
 // outside the compaction. The sweep drops them.
 //
-// Claims of retired incarnations and of dropped indexes go, too, and so do tasks and notes of views of
-// tables that are retired or have no views any more.
+// Claims of retired incarnations and of dropped indexes go, too, and so do tasks and notes of views
+// of tables that are retired or have no views any more.
 #pragma once
 
 #include <atomic>

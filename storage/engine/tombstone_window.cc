@@ -177,8 +177,8 @@ Result<Bytes> TombstoneWindow::load_forward(BytesView start, BytesView end, uint
   return Bytes(end);
 }
 
-// Of each length that both ends have in common, those over `start` begin with as many bytes of it, or
-// behind it; what begins before them ends before `start`, so a seek passes over it.
+// Of each length that both ends have in common, those over `start` begin with as many bytes of it,
+// or behind it; what begins before them ends before `start`, so a seek passes over it.
 Result<void> TombstoneWindow::load_straddling(BytesView start, BytesView end) {
   KeyIterator& it = straddling();
   Bytes from(2, kStraddlingPlace);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How batches come to RocksDB and to the disk.
 //
-//   Periodic: at the turn's end the batch is written on the loop, without waiting, and its callbacks
-//   run. The commit thread syncs the log once each sync period while there is something to sync.
-//     1. If RocksDB would make it wait, batches are parked from then on, in order, behind the one that
-//        is in flight; small ones are joined.
+//   Periodic: at the turn's end the batch is written on the loop, without waiting, and its
+//   callbacks run. The commit thread syncs the log once each sync period while there is something
+//   to sync.
+//     1. If RocksDB would make it wait, batches are parked from then on, in order, behind the one
+//        that is in flight; small ones are joined.
 //     2. The next goes to the commit thread when the pace allows it (write_pace.h), one at a time.
 //     3. When nothing waits and RocksDB has caught up, turns are written on the loop again.
 //   Group: the commit thread writes and syncs a batch; what comes meanwhile is the next batch.
@@ -13,8 +14,8 @@
 //   out of the batch, records and all, and answered. Deadlines are answered on time wherever the
 //   write is; one in flight may still succeed.
 //
-//   Sync records: when a sync has ended, a record of what it covers goes with the next batch. Without
-//   writes one is written each minute.
+//   Sync records: when a sync has ended, a record of what it covers goes with the next batch.
+//   Without writes one is written each minute.
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
@@ -38,9 +39,8 @@ constexpr int64_t kIdleRecordUs = 60'000'000, kFirstRecordUs = 1'000'000;
 constexpr int64_t kHungUs = 5'000'000, kHungLookUs = 1'000'000;
 constexpr int64_t kDeadlineLookUs = 10'000;
 
-// RocksDB has no way to take records out of a batch, so the rest is copied. Rare: only where a
-// write has waited and lost its epoch or its time.
-/// Copies the records of a batch but for some.
+/// Copies the records of a batch but for some: RocksDB has no way to take records out of a batch.
+/// Rare: only where a write has waited and lost its epoch or its time.
 class KeptRecords final : public rocksdb::WriteBatch::Handler {
  public:
   /// Ascending, disjoint [begin, end) of records that are left out.
@@ -248,8 +248,8 @@ void WriteTurn::wait_for_sync(Store::ApplyCallback done) {
   if (sync_waiting_.size() == 1) sync_at_turn_end();
 }
 
-// In periodic mode a batch ends before it is on the disk; until then its registers must not be read as
-// promised, nor written again.
+// In periodic mode a batch ends before it is on the disk; until then its registers must not be read
+// as promised, nor written again.
 void WriteTurn::wait_for_registers(Batch& batch) {
   for (Span& span : batch.spans) {
     if (span.registers == Span::kNone || !batch.registers[span.registers].synced) continue;
@@ -485,8 +485,8 @@ void WriteTurn::complete(Batch& batch, const Result<void>& result) {
   batch.spans = std::move(spans);  // for keep_for_reuse()
 }
 
-// The listener decides what the error means before anybody is answered: a callback that applies again
-// must meet the refusal.
+// The listener decides what the error means before anybody is answered: a callback that applies
+// again must meet the refusal.
 void WriteTurn::write_failed(Batch& batch, const rocksdb::Status& status) {
   const std::shared_ptr<bool> alive = alive_;
   trouble_.failed(status, "writing");

@@ -2,13 +2,13 @@
 // What is written in a turn, and in which form. One mutation:
 //
 //   1. Is there room for it in the queue, and does RocksDB keep up? Else kOverloaded, at once.
-//   2. Every record is decoded once, before anything is added: the mutation is taken whole or not at
-//      all, and nothing that does not decode gets to the disk.
+//   2. Every record is decoded once, before anything is added: the mutation is taken whole or not
+//      at all, and nothing that does not decode gets to the disk.
 //   3. Header and range tombstones are merged. A row is Put where that leaves the same as a merge
 //      would (rule 14): it is complete, of the newest schema version, newer than its bucket's mark,
 //      and the bucket never saw a row tombstone. Everything else is merged.
-//   4. It gets its number, the bucket's mark rises, and watchers (sweeps, runs of dead rows) note its
-//      keys, so that what they have read before is not taken for the newest.
+//   4. It gets its number, the bucket's mark rises, and watchers (sweeps, runs of dead rows) note
+//      its keys, so that what they have read before is not taken for the newest.
 //   5. Its span joins the batch of this turn, which leaves at the turn's end (write_commit.cc).
 #include "storage/engine/write_turn.h"
 
@@ -139,8 +139,8 @@ Result<RecordFacts> WriteTurn::look_at(const Mutation& mutation) {
   return all;
 }
 
-// Overload is answered here, before anything is encoded: a write that is refused costs next to nothing,
-// and what waits stays within bounds of bytes and of time.
+// Overload is answered here, before anything is encoded: a write that is refused costs next to
+// nothing, and what waits stays within bounds of bytes and of time.
 bool WriteTurn::takes(Store::ApplyCallback& done) {
   // The order: a refusal says most, a full queue is the cheaper test, and the pace needs the clock.
   if (refusal_) {
@@ -181,8 +181,8 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, WriteGuard guard,
   begin_turn();
 }
 
-// The schema version is written in the same batch, before the rows: after a restart Put must not take
-// rows of an older version for complete.
+// The schema version is written in the same batch, before the rows: after a restart Put must not
+// take rows of an older version for complete.
 TableKnowledge& WriteTurn::table_of(const Mutation& mutation) {
   TableKnowledge& table = tables_.at(mutation.incarnation);
   if (mutation.schema_version.value > table.schema_version) {

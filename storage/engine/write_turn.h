@@ -79,9 +79,10 @@ class RegistersUnderWay {
   std::unordered_map<Bytes, Counts> counts_;
 };
 
-/// Owned by the store, on its thread; the commit thread sees a Job and no more. Always: mutations are
-/// numbered in the order of add() and go to RocksDB in that order; parked_ before current_, with at
-/// most one batch in flight before both; queued_bytes_ is the sum of the parked and in-flight ones.
+/// Owned by the store, on its thread; the commit thread sees a Job and no more. Always: mutations
+/// are numbered in the order of add() and go to RocksDB in that order; parked_ before current_,
+/// with at most one batch in flight before both; queued_bytes_ is the sum of the parked and
+/// in-flight ones.
 class WriteTurn {
  public:
   /// For metrics; they only rise.

@@ -13,9 +13,9 @@
 // Fixed integers are big-endian. Kind 0: the partition; 2: a row. No value component of an index is
 // the beginning of another one, so keys sort by value, then as the rows do.
 //
-// In the rows' own column family: with two of them RocksDB (7.8.3) forgets a flush that is asked for
-// while another one syncs the log, where several memtables are flushed together; and a claim is as safe
-// from a power cut as its row.
+// In the rows' own column family: with two of them RocksDB (7.8.3) forgets a flush that is asked
+// for while another one syncs the log, where several memtables are flushed together; and a claim is
+// as safe from a power cut as its row.
 #pragma once
 
 #include <limits>
@@ -77,8 +77,8 @@ class ClaimMaker {
   /// static columns. `header`: an encoded record or "". Cells count that are live at `now_s`.
   virtual void of_partition(BytesView partition_key, BytesView header, bool has_rows, int64_t now_s,
                             ClaimSink& sink) const = 0;
-  /// Of indexes on clustering and regular columns. A row counts that has a marker or a cell which is
-  /// live at `now_s`.
+  /// Of indexes on clustering and regular columns. A row counts that has a marker or a cell which
+  /// is live at `now_s`.
   virtual void of_row(BytesView clustering_key, BytesView record, int64_t now_s,
                       ClaimSink& sink) const = 0;
 };

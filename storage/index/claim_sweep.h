@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dropping claims that no row bears out any more (rule 23).
 //
-//   1. A page of claims and the rows that they name are read from one snapshot. A claim is disproved
-//      when its row, as it is stored, lacks the value. No clock decides: an expired cell counts until
-//      it is purged.
+//   1. A page of claims and the rows that they name are read from one snapshot. A claim is
+//      disproved when its row, as it is stored, lacks the value. No clock decides: an expired cell
+//      counts until it is purged.
 //   2. On the loop, in the turn that drops: a claim whose partition was written since the snapshot
 //      stays, whatever was read; so does one that `may_drop` keeps.
 #pragma once
@@ -45,8 +45,8 @@ struct CheckedClaims {
   std::vector<DisprovedClaim> disproved;
 };
 
-/// Looks at claims behind `after`. Both views are of one moment, but for a known mistake. Errors: kCorruption, and those of the
-/// views. `now_s`: kBeforeAllTime_s, but for a known mistake.
+/// Looks at claims behind `after`. Both views are of one moment, but for a known mistake. Errors:
+/// kCorruption, and those of the views. `now_s`: kBeforeAllTime_s, but for a known mistake.
 Result<CheckedClaims> check_claims(KeyView& rows, KeyView& claims, const ClaimMaker& maker,
                                    const ClaimSweepCommand& command, BytesView after,
                                    int64_t now_s);

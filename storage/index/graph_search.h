@@ -15,14 +15,14 @@ struct GraphAnswer {
 };
 
 /// Finds the nearest by the graph and what was noted beside it, looks each up among the rows, and
-/// names those that are there, by their distances of now. The answer is never exhausted: a graph may
-/// miss some. Errors: kOverloaded, kCorruption, and those of the view.
+/// names those that are there, by their distances of now. The answer is never exhausted: a graph
+/// may miss some. Errors: kOverloaded, kCorruption, and those of the view.
 Result<GraphAnswer> search_graph(KeyView& rows, const TableContents& contents,
                                  const ReadCommand& command, const GraphView& graph);
 
 /// Adds the vectors of a page of rows, `vectors_max` or so, behind `after`. Unset: it was the last
-/// one. Errors: kLimit: the graph is full, the page is to be added again; kInvalid: there is a vector
-/// that does not fits_graph(); others as search_graph().
+/// one. Errors: kLimit: the graph is full, the page is to be added again; kInvalid: there is a
+/// vector that does not fits_graph(); others as search_graph().
 Result<std::optional<ReadPosition>> add_rows_to_graph(KeyView& rows, const TableContents& contents,
                                                       const GraphName& name,
                                                       const std::optional<ReadPosition>& after,

@@ -4,7 +4,8 @@
 //   1. From the moment that the schema has the index all that is applied leaves claims.
 //   2. When what was applied before is in the store, a page of rows is read over a snapshot.
 //   3. Its claims, and the place behind it, are written in one batch: a restart goes on from there.
-//      Claims have no time, so those of rows that have changed since hide nothing; they are disproved.
+//      Claims have no time, so those of rows that have changed since hide nothing; they are
+//      disproved.
 //   4. Behind the last page all is synced, then the index is noted as built.
 #pragma once
 

@@ -167,8 +167,7 @@ class PlaceCollector {
   bool is_cut_ = false;
 };
 
-// Given what the maker says of a row's values.
-/// Whether a row or partition has a value in the bounds.
+/// Whether a row or partition has a value in the bounds, by what the maker says of its values.
 class MatchSink final : public ClaimSink {
  public:
   explicit MatchSink(const IndexBounds& bounds) : bounds_(bounds) {}
@@ -218,8 +217,7 @@ class IndexReader {
  private:
   using Place = NamedPlaces::const_iterator;
 
-  // Slower, and the same answer.
-  /// Without the index.
+  /// Without the index: slower, and the same answer.
   Result<ReadResult> read_all() {
     ReadCommand command = command_;
     command.by_index.reset();
@@ -316,9 +314,9 @@ class IndexReader {
     }
   }
 
-  // keeps_disproved: the quorum's size demands that what is disproved is named, too (rule 23).
   /// Takes rows out that have no such value here, as far as that is decided here. False: nothing of
-  /// the page is to be answered. `lacking`: those that were taken out.
+  /// the page is to be answered. `lacking`: those that were taken out. With
+  /// keeps_disproved none are: the quorum needs them named, too (rule 23).
   Result<bool> look_for_value(ReadResult& page, bool of_partition, std::vector<Bytes>& lacking) {
     if (page.partitions.empty()) return false;
     PartitionData& partition = page.partitions.front();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A read that an index narrows (ReadCommand::by_index), over claims and rows of one moment.
 //
-//   1. The places that claims name are collected in the order of the read, up to a number of them: of
-//      one value claims lie in that order; of several values all claims in the range are looked at,
-//      and the first places kept. Looking at too many of these ends in a read of all rows.
+//   1. The places that claims name are collected in the order of the read, up to a number of them:
+//      of one value claims lie in that order; of several values all claims in the range are looked
+//      at, and the first places kept. Looking at too many of these ends in a read of all rows.
 //   2. Each partition's rows among them are read as any read does it.
-//   3. A row that has no such value is left out, unless the coordinator wants it: another member may
-//      hold what makes it match, and where W is small nobody else may name it (rule 23).
+//   3. A row that has no such value is left out, unless the coordinator wants it: another member
+//      may hold what makes it match, and where W is small nobody else may name it (rule 23).
 //   4. The answer ends at the last place that was kept, or at a limit of the command.
 #pragma once
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A read of the rows whose vectors are nearest to another one (ReadCommand::nearest), without a graph:
+// A read of the rows whose vectors are nearest to another one (ReadCommand::nearest), without a
+// graph:
 //
 //   1. The rows of the range are walked, a page at a time, each page a job of its own.
 //   2. Of each row the vector is measured. As many as are wanted are kept, the furthest goes first.
@@ -28,8 +29,8 @@ class NearestPlaces {
   /// Each row once. The views are copied.
   void offer(double distance, RingPosition position, BytesView partition_key,
              BytesView clustering_key);
-  /// Takes all: an answer as ReadCommand::nearest has it. `exhausted`: every row that has a vector was
-  /// offered.
+  /// Takes all: an answer as ReadCommand::nearest has it. `exhausted`: every row that has a vector
+  /// was offered.
   ReadResult take(bool exhausted);
 
  private:
@@ -67,7 +68,8 @@ struct NearestScan {
   bool is_done = false;  // else there is more behind command.resume_after
 };
 
-/// Looks at one more page of rows, of about `keys_max` keys. Errors: kCorruption, and those of the view.
+/// Looks at one more page of rows, of about `keys_max` keys. Errors: kCorruption, and those of the
+/// view.
 Result<void> scan_nearest(KeyView& view, const TableContents& contents, uint64_t keys_max,
                           NearestScan& scan);
 

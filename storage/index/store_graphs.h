@@ -2,20 +2,21 @@
 // The graphs of vectors of one store: one for each tablet and column that is searched and has many
 // vectors.
 //
-//   1. A search finds no graph: it reads all rows, and counts the vectors. Where there are enough of
-//      them, and memory, a graph is begun.
+//   1. A search finds no graph: it reads all rows, and counts the vectors. Where there are enough
+//      of them, and memory, a graph is begun.
 //   2. From then on every vector that is written to its range is noted (GraphFeed). When what was
 //      written before is in the store, its rows are read, a page at a time, and added.
-//   3. Searches use the graph once all pages are in it. What was noted and is not in the graph yet is
-//      measured one by one; as it becomes more, it is added.
-//   4. What was found is looked up among the rows. Where much of it is stale the graph is made anew,
-//      while the old one serves.
-//   5. A split tablet is served from the graph of the whole one until it has its own; the whole one's
-//      goes when all its parts have theirs. A graph that has not been searched for long goes; one that
-//      has no room any more, or fails, goes at once, and none is made in its place for some time.
+//   3. Searches use the graph once all pages are in it. What was noted and is not in the graph yet
+//      is measured one by one; as it becomes more, it is added.
+//   4. What was found is looked up among the rows. Where much of it is stale the graph is made
+//      anew, while the old one serves.
+//   5. A split tablet is served from the graph of the whole one until it has its own; the whole
+//      one's goes when all its parts have theirs. A graph that has not been searched for long goes;
+//      one that has no room any more, or fails, goes at once, and none is made in its place for
+//      some time.
 //
-// Deletions do not reach a graph, and a noted vector may never be written in the end: a graph narrows a
-// search and decides nothing.
+// Deletions do not reach a graph, and a noted vector may never be written in the end: a graph
+// narrows a search and decides nothing.
 #pragma once
 
 #include <array>
@@ -118,12 +119,13 @@ class StoreGraphs {
   /// from now on, if any; `refused`: why there is none, set once.
   std::shared_ptr<GraphInMaking> begin(const ReadCommand& command, uint64_t vectors,
                                        base::MonotonicUs now_us, std::optional<Error>& refused);
-  /// After a search by a graph: it is made anew if much of what searches find is stale, or made for the
-  /// range if it is of a wider one. As begin().
+  /// After a search by a graph: it is made anew if much of what searches find is stale, or made for
+  /// the range if it is of a wider one. As begin().
   std::shared_ptr<GraphInMaking> note_search(const ReadCommand& command,
                                              const SearchFigures& figures, base::MonotonicUs now_us,
                                              std::optional<Error>& refused);
-  /// All rows are in it: it serves from now on, and those of ranges that are served by others now go.
+  /// All rows are in it: it serves from now on, and those of ranges that are served by others now
+  /// go.
   void finish(const std::shared_ptr<GraphInMaking>& graph);
   /// It failed, or there is no room for more.
   void drop(const std::shared_ptr<GraphInMaking>& graph, base::MonotonicUs now_us);

@@ -6,8 +6,8 @@
 //   value := u8 1 (built) | u8 0 (being built), place that the build goes on after (its next page's)
 //
 // A store may take rows while it does not know of an index that it has begun to build in an earlier
-// life: its metadata may have fallen back behind CREATE INDEX. Such rows leave no claims, so what was
-// built counts for nothing, and the build begins anew once the index is known.
+// life: its metadata may have fallen back behind CREATE INDEX. Such rows leave no claims, so what
+// was built counts for nothing, and the build begins anew once the index is known.
 #pragma once
 
 #include <algorithm>

@@ -5,12 +5,13 @@
 //      it. The merge goes up to the smallest of these places: beyond it a reply may lack what its
 //      replica holds.
 //   2. Partition by partition, in the order of the read: headers are reconciled, range tombstones
-//      become one step function, rows are reconciled key by key. Inside a partition a reply may also
-//      have stopped at the per-partition limit: then its last row is how far it goes there.
+//      become one step function, rows are reconciled key by key. Inside a partition a reply may
+//      also have stopped at the per-partition limit: then its last row is how far it goes there.
 //   3. What the merged deletions hide is dropped; live rows are answered, until a limit is reached.
 //   4. What each reply lacks of the merge, up to where the merge went, becomes its repair: parts of
 //      records, pieces of range tombstones. Nothing beyond that place is repaired.
-//   5. A merge that stopped at the cut before its row limit is a short read: the caller asks for more.
+//   5. A merge that stopped at the cut before its row limit is a short read: the caller asks for
+//      more.
 //
 // Pure. Replies, their arenas and the command outlive the merge; the merged rows are copied into an
 // arena of their own. Works on a reply of one replica, too: then it only leaves out what a client

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of Paxos registers, and how two copies join. The promised ballot is written once if it is that
-// of the accepted or committed proposal.
+// Bytes of Paxos registers, and how two copies join. The promised ballot is written once if it is
+// that of the accepted or committed proposal.
 #include "storage/row/paxos_registers.h"
 
 #include <algorithm>
@@ -53,8 +53,8 @@ Ballot PaxosRegisters::last() const {
   return last;
 }
 
-// Each register by itself: a promise may be newer than the proposal that was accepted, and a commit that
-// one copy has learned is no reason to forget what the other has accepted.
+// Each register by itself: a promise may be newer than the proposal that was accepted, and a commit
+// that one copy has learned is no reason to forget what the other has accepted.
 PaxosRegisters join_registers(const PaxosRegisters& a, const PaxosRegisters& b) {
   PaxosRegisters joined;
   joined.promised = std::max(a.promised, b.promised);

@@ -116,8 +116,8 @@ Result<void> decode_tombstone_set(BytesView encoded, std::vector<TombstoneEnd>& 
   return {};
 }
 
-// A walk over all bounds in order: between two neighbours the same tombstones are open, and the latest
-// of them is in force.
+// A walk over all bounds in order: between two neighbours the same tombstones are open, and the
+// latest of them is in force.
 TombstoneSteps make_steps(std::vector<RangeTombstoneView> tombstones, const Deletion& partition) {
   std::erase_if(tombstones, [&](const RangeTombstoneView& t) {
     return t.start >= t.end || partition.hides(t.deletion.timestamp_us);

@@ -88,8 +88,8 @@ Result<ReadPosition> read_place(base::ByteReader& r) {
   return place;
 }
 
-/// A count of things that take at least `bytes_min` each: what a peer says is bounded by what it has
-/// sent, before room is made for it.
+/// A count of things that take at least `bytes_min` each: what a peer says is bounded by what it
+/// has sent, before room is made for it.
 Result<uint64_t> read_count(base::ByteReader& r, size_t bytes_min) {
   TETRAD_TRY(const uint64_t count, r.read_varint());
   if (count > r.remaining() / bytes_min)
@@ -304,8 +304,8 @@ Result<ReadCommand> decode_read_command(BytesView encoded, FoldReader read_fold)
   return command;
 }
 
-// The asker learns the size and asks in smaller parts, or refuses its client: either is cheaper than to
-// carry it.
+// The asker learns the size and asks in smaller parts, or refuses its client: either is cheaper
+// than to carry it.
 void withhold_if_larger(ReadResult& result, uint64_t bytes_max) {
   const uint64_t bytes = result.arena.allocated_bytes();
   if (bytes <= bytes_max) return;

@@ -34,10 +34,11 @@ using FoldPlanPtr = std::shared_ptr<const FoldPlan>;
 /// Makes a plan of the bytes that a peer has sent. Errors: kCorruption.
 using FoldReader = Result<FoldPlanPtr> (*)(BytesView spec);
 
-/// The part of an index that a read looks at: claims whose value component is in [lower, upper], both
-/// inclusive and compared by memcmp. It narrows a read and decides nothing: the answer has every row
-/// that matches, and may have others, so whoever asks tests the rows after the merge, and counts them
-/// after that: per_partition_limit and distinct_partitions of the command are not looked at.
+/// The part of an index that a read looks at: claims whose value component is in [lower, upper],
+/// both inclusive and compared by memcmp. It narrows a read and decides nothing: the answer has
+/// every row that matches, and may have others, so whoever asks tests the rows after the merge, and
+/// counts them after that: per_partition_limit and distinct_partitions of the command are not
+/// looked at.
 struct IndexBounds {
   uint16_t index_id = 0;
   Bytes lower;
@@ -51,11 +52,11 @@ struct IndexBounds {
   friend bool operator==(const IndexBounds&, const IndexBounds&) = default;
 };
 
-/// The rows of a range whose vectors in one column are nearest to another vector. They are named only:
-/// each comes with a record of eight bytes, its distance as the replica has it (a big-endian double).
-/// An answer that is exhausted names every row that has a vector; else rows that it does not name are
-/// at least as far as the furthest that it does, as this replica sees them, or, where a graph was
-/// asked, probably. So an answer narrows a search and decides nothing (rule 23).
+/// The rows of a range whose vectors in one column are nearest to another vector. They are named
+/// only: each comes with a record of eight bytes, its distance as the replica has it (a big-endian
+/// double). An answer that is exhausted names every row that has a vector; else rows that it does
+/// not name are at least as far as the furthest that it does, as this replica sees them, or, where
+/// a graph was asked, probably. So an answer narrows a search and decides nothing (rule 23).
 struct NearestSearch {
   uint32_t column_id = 0;  // of a regular column; its cells have no path
   Similarity similarity = Similarity::kCosine;

@@ -21,10 +21,9 @@
 namespace tetrad::storage {
 namespace {
 
-// As Cassandra: a tombstone wins over a value, a value with a TTL over one without, then the later
-// end, then the larger bytes.
-/// Of two values or tombstones with one timestamp at one place. A total order, so that joining is
-/// associative.
+/// Of two values or tombstones with one timestamp at one place. As Cassandra: a tombstone wins over
+/// a value, a value with a TTL over one without, then the later end, then the larger bytes. A total
+/// order, so that joining is associative.
 bool wins_tie(const Cell& a, const Cell& b) {
   const bool a_value = a.kind == CellKind::kValue, b_value = b.kind == CellKind::kValue;
   if (a_value != b_value) return TETRAD_MUTANT(tombstone_loses_tie) ? a_value : !a_value;
@@ -42,8 +41,8 @@ const Cell& winner(const Cell& a, const Cell& b) {
   return wins_tie(a, b) ? a : b;
 }
 
-// Works since a column's deletion sorts before the column's elements.
-/// Walks cells in order and tells which of them row and column deletions hide.
+/// Walks cells in order and tells which of them row and column deletions hide. The deletion of a
+/// column sorts before its elements, so one pass is enough.
 class HiddenTest {
  public:
   explicit HiddenTest(const Deletion& row) : row_(row) {}

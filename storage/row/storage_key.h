@@ -12,8 +12,8 @@
 // first 20 bytes are the prefix that Bloom filters know.
 //
 // Values: of kinds 0 and 2 a row record (row_record.h), of kind 1 a set of range tombstones
-// (range_tombstones.h), of kind 3 registers; of each kind a bundle (engine/value_merge.h) where some
-// of the versions do not decode.
+// (range_tombstones.h), of kind 3 registers; of each kind a bundle (engine/value_merge.h) where
+// some of the versions do not decode.
 //
 // Incarnation 0xfffffffe has the claims of all tables (index/claim.h).
 //
@@ -34,7 +34,8 @@
 
 namespace tetrad::storage {
 
-/// What lies at a key of a partition, in the order in which readers need it. The numbers are on disk.
+/// What lies at a key of a partition, in the order in which readers need it. The numbers are on
+/// disk.
 enum class KeyKind : uint8_t { kHeader = 0, kRangeTombstone = 1, kRow = 2, kRegisters = 3 };
 
 inline constexpr TableIncarnation kStoreIncarnation{0xffffffff};

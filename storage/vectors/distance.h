@@ -8,8 +8,8 @@
 //   dot product   - a·b
 //   euclidean     |a - b|²
 //
-// Vectors are as CQL lays them out: one big-endian float behind the other. Sums are of doubles, in an
-// order of their own that does not depend on the machine.
+// Vectors are as CQL lays them out: one big-endian float behind the other. Sums are of doubles, in
+// an order of their own that does not depend on the machine.
 #pragma once
 
 #include <cstdint>

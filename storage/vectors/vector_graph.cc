@@ -118,7 +118,8 @@ class HnswGraph final : public VectorGraph {
 
  private:
   const Similarity similarity_;
-  // Who wants the graph waits with `turn_`: searches that follow one another would keep out who adds.
+  // Who wants the graph waits with `turn_`: searches that follow one another would keep out who
+  // adds.
   mutable std::mutex turn_;
   mutable std::shared_mutex mutex_;
   std::unique_ptr<hnswlib::SpaceInterface<float>> space_;
@@ -131,8 +132,8 @@ class HnswGraph final : public VectorGraph {
 
 }  // namespace
 
-// No sum of products is above the product of the lengths, nor a squared difference above twice the sum
-// of the squared lengths; floats go to 3e38.
+// No sum of products is above the product of the lengths, nor a squared difference above twice the
+// sum of the squared lengths; floats go to 3e38.
 bool fits_graph(Similarity similarity, BytesView vector) {
   if (similarity == Similarity::kCosine) return true;  // graphs have them with the length of one
   constexpr double kSquareMax = 1e37;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph of vectors in memory (HNSW, of hnswlib): finds near ones without looking at all. It is a cache of
-// rows and no truth: what it finds is looked up among the rows (rule 23). So nothing is ever taken out
-// of it: a row that has changed is found at its old place, too, until the graph is made anew.
+// A graph of vectors in memory (HNSW, of hnswlib): finds near ones without looking at all. It is a
+// cache of rows and no truth: what it finds is looked up among the rows (rule 23). So nothing is
+// ever taken out of it: a row that has changed is found at its old place, too, until the graph is
+// made anew.
 //
-// Sixteen links a vector, a hundred candidates while it is linked, as Cassandra has them by default.
+// Sixteen links a vector, a hundred candidates while it is linked, as Cassandra has them by
+// default.
 #pragma once
 
 #include <memory>
@@ -29,8 +31,8 @@ struct FoundVector {
 };
 
 /// For all threads: several search at once; who adds is alone, and waits for no search that comes
-/// later. No exception of the library leaves it: after an error of add() or grow() the graph is not to
-/// be used any more. Large ones take some time to destroy.
+/// later. No exception of the library leaves it: after an error of add() or grow() the graph is not
+/// to be used any more. Large ones take some time to destroy.
 class VectorGraph {
  public:
   virtual ~VectorGraph() = default;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a store does for the materialized views of its base tables (rule 24): it keeps tasks and notes
-// (view_task.h), and answers who executes a task.
+// What a store does for the materialized views of its base tables (rule 24): it keeps tasks and
+// notes (view_task.h), and answers who executes a task.
 //
 //   1. Every change of a base table's row leaves a task in its own batch, whatever way it came: it
-//      names what the change may have put into each view. A deletion of many rows leaves one task of
-//      the range, which the store turns into tasks of the rows that it has tasks or notes of.
+//      names what the change may have put into each view. A deletion of many rows leaves one task
+//      of the range, which the store turns into tasks of the rows that it has tasks or notes of.
 //   2. A read for an image raises the row's bucket to the image's stamp (view_stamps.h), and gives
 //      the row, all its names and which tasks and notes it has seen. What the row's own value
 //      names is noted before it is answered.
@@ -107,8 +107,8 @@ struct ViewBuild {
   Bytes after;  // what is before it has tasks; "" at the start
 };
 
-/// Belongs to its store. Callbacks run on the store's thread, perhaps inside the call, none after the
-/// store was destroyed.
+/// Belongs to its store. Callbacks run on the store's thread, perhaps inside the call, none after
+/// the store was destroyed.
 class StoreViews {
  public:
   /// `life`: of the store, above those of all before.
@@ -128,8 +128,8 @@ class StoreViews {
     bool none_left = false;  // the base's last view is gone, and so may its tasks and notes be
   };
   /// The views of a base table as the schema has them from now on; null: it has none. `next`: above
-  /// the incarnations of all tables that this schema ever had. A store may know views that the schema
-  /// is too old for, since metadata may have fallen back: they stay.
+  /// the incarnations of all tables that this schema ever had. A store may know views that the
+  /// schema is too old for, since metadata may have fallen back: they stay.
   Changed set(TableIncarnation base, ViewMakersPtr makers, TableIncarnation next);
   Changed erase(TableIncarnation base);
   bool has_views(TableIncarnation base) const { return bases_.contains(base.value); }

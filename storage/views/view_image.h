@@ -3,12 +3,13 @@
 // whole: by an image, all of whose parts have one time, its stamp. Of two images the one with the
 // higher stamp wins; nothing of the other shows through.
 //
-//   1. A row that the base row bears out is given complete: marker, key cell, and every column of the
-//      view as a value or a tombstone. A column with elements begins with its deletion at stamp - 1.
+//   1. A row that the base row bears out is given complete: marker, key cell, and every column of
+//      the view as a value or a tombstone. A column with elements begins with its deletion at stamp
+//      - 1.
 //   2. Any other row that was named is a row tombstone at the stamp.
-//   3. No clock is asked: what has expired is given with its expiry. With a key column nothing outlives
-//      its cell. Without one the row lasts as long as the base row's marker and cells, columns that
-//      the view does not have too.
+//   3. No clock is asked: what has expired is given with its expiry. With a key column nothing
+//      outlives its cell. Without one the row lasts as long as the base row's marker and cells,
+//      columns that the view does not have too.
 //
 // Stamps are even, so that stamp - 1 is above every other image's.
 #pragma once
@@ -39,9 +40,9 @@ struct ViewName {
 /// Each once.
 using ViewNames = std::set<ViewName>;
 
-/// Adds the names that `record` gives, live, expired or hidden: to be asked of what comes in, since a
-/// value that loses may be the one that another member's image has. Without a key column any record
-/// gives one. Errors: kCorruption.
+/// Adds the names that `record` gives, live, expired or hidden: to be asked of what comes in, since
+/// a value that loses may be the one that another member's image has. Without a key column any
+/// record gives one. Errors: kCorruption.
 Result<void> add_view_names(const ViewMaker& maker, BytesView record, ViewNames& out);
 /// As add_view_names(), of a row as a whole: at most one. Unset: the row has no value in the key
 /// column, or nothing at all.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What storage and replication know of materialized views: where a view has the rows of a base row,
-// and which of its columns they take. A view is a table of its own, with an incarnation and tablets of
-// its own; only images (view_image.h) are written to it.
+// and which of its columns they take. A view is a table of its own, with an incarnation and tablets
+// of its own; only images (view_image.h) are written to it.
 //
 // A view's key has all columns of the base's key, and at most one more: its key column, a column of
 // the base that has one cell. So a base row and a value of the key column name one row of the view;
@@ -69,7 +69,8 @@ class ViewMaker {
   /// without one). Unset: the view has no such row, since its conditions leave the row out or a key
   /// may not be so. Depends on nothing but what is given: a row that was written is found again.
   virtual std::optional<ViewPlace> place_of(const BaseRowName& row, BytesView key_value) const = 0;
-  /// The inverse, of a row of the view with this key cell ("": none). Unset: no base row can be there.
+  /// The inverse, of a row of the view with this key cell ("": none). Unset: no base row can be
+  /// there.
   virtual std::optional<ViewOrigin> origin_of(const BaseRowName& view_row) const = 0;
 };
 using ViewMakerPtr = std::shared_ptr<const ViewMaker>;

@@ -10,7 +10,8 @@ namespace tetrad::storage {
 /// The names that a record gives in each view. Errors: kCorruption.
 Result<ViewNamesByView> names_of_record(const ViewMakers& makers, BytesView record);
 
-/// All but ViewRowAnswer::seen; of a row with many tasks the first ones. Errors: kCorruption, and those of the view.
+/// All but ViewRowAnswer::seen; of a row with many tasks the first ones. Errors: kCorruption, and
+/// those of the view.
 Result<ViewRowAnswer> read_view_row(KeyView& keys, const ViewRow& row);
 
 /// Names that the answer's record gives, and its tasks and notes do not. Errors: kCorruption.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The highest stamp that a store has seen in a read for an image, by the base row's bucket (rule 24).
-// Two executions of one row meet at a store of both their quorums: the later one must have the higher
-// stamp, or read again with one. A read for an image goes so:
+// The highest stamp that a store has seen in a read for an image, by the base row's bucket (rule
+// 24). Two executions of one row meet at a store of both their quorums: the later one must have the
+// higher stamp, or read again with one. A read for an image goes so:
 //
 //   1. must_sync(): where no bound as high as the stamp is synced, a higher one is synced first.
 //   2. raise(): false, and nothing is read, where a stamp as high was seen.

@@ -16,12 +16,13 @@
 //            -> d00f 01ff 0162
 //            rows from "a" to the end of the partition were deleted; those before "b" are done
 //
-// Fixed integers of keys are big-endian. Kind 1: the rows from the clustering key to the end; 2: one
-// row. A sequence below 2^63 is a task's: what the store must see done after it took a change, written in the
-// change's own batch, gone when an execution is over that has read this store after it. Sequences
-// of tasks are given once in all lives of a store, so a task that is erased by its key is the one
-// that was read. From 2^63 on it is a note: these names may be in the view, whose images have this
-// stamp (less 2^63). Tasks and notes together name every row that the view may have of a base row.
+// Fixed integers of keys are big-endian. Kind 1: the rows from the clustering key to the end; 2:
+// one row. A sequence below 2^63 is a task's: what the store must see done after it took a change,
+// written in the change's own batch, gone when an execution is over that has read this store after
+// it. Sequences of tasks are given once in all lives of a store, so a task that is erased by its
+// key is the one that was read. From 2^63 on it is a note: these names may be in the view, whose
+// images have this stamp (less 2^63). Tasks and notes together name every row that the view may
+// have of a base row.
 #pragma once
 
 #include <map>
