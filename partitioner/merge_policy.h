@@ -25,7 +25,7 @@ struct MergeTablet {
   uint64_t bytes = 0;
   /// Of the busiest second of the last minute at least.
   uint64_t ru_per_s = 0, bytes_per_s = 0;
-  /// For so long it has had its range, as far as is known.
+  /// How long it has had its range, as far as is known.
   int64_t age_us = 0;
 };
 

@@ -60,7 +60,7 @@ class BatchStore {
   /// removed; kConflict: a later version is held; those of the log.
   void store(const BatchHead& head, Bytes encoded, base::MonotonicUs due_us, DoneCallback done);
   /// Also when it has not come yet. Not synced, see oldest_us(). Messages that write its parts may
-  /// be under way for so long.
+  /// be under way for `under_way_us` more.
   void remove(const Uuid& id, int64_t under_way_us = 0);
   /// Off the loop; unset: it is gone.
   void read(const Uuid& id, ReadCallback done);

@@ -34,7 +34,7 @@ namespace tetrad::replication {
 
 /// How long entries stay, and how they are swept.
 struct ChangeLogOptions {
-  /// So long entries stay. They go in parts of about 18 minutes.
+  /// How long entries stay. They are erased in parts of about 18 minutes.
   int64_t retention_us = int64_t{24} * 3600 * 1'000'000;
   /// So old an entry is delivered: then most other members have the row too, and it is delivered
   /// once.

@@ -12,7 +12,7 @@
 //              varint count, (varint sequence less the one before, change)*
 //   places  := u8 version (1), u32 incarnation of the table, u32 of its log, zigzag since,
 //              varint count, (16 B host, varint store, varint sequence)*, ascending
-// Entries are on disk, places are with clients: never change what is there.
+// Entries are on disk and clients keep places: never change a field or a number.
 #pragma once
 
 #include <map>

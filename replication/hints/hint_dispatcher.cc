@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One replay for each replica that lives and has hints: a page is read, sent, and finished; what
-// the replica
+// the replica did not take waits again. A replica that does not answer in time gets smaller pages,
+// and a pause.
 //
-// A hint is sent as a repair's rows are (kMutateMerged): merged, in the epoch of now, and refused
-// behind a horizon that has passed (rule 18). It is dropped when the table is gone, the replica is
-// no member any more, or the hint is older than hint_window.
-// did not take waits again. A replica that does not answer in time gets smaller pages, and a pause.
+// A hint is sent as the rows of a repair are (kMutateMerged): merged, in the tablet's current
+// epoch, and refused behind a horizon that has passed (rule 18). It is dropped when the table is
+// gone, the replica is no member any more, or the hint is older than hint_window.
 #include "replication/hints/hint_dispatcher.h"
 
 #include <algorithm>

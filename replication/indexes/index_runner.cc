@@ -182,7 +182,7 @@ Task<void> IndexRunner::build() {
 // ---- sweeping ----
 
 Task<void> IndexRunner::sweep() {
-  // A list of now: what is added meanwhile is swept the next time.
+  // A copy: what is added meanwhile is swept the next time.
   std::vector<Place> places;
   for (const auto& [place, status] : known_)
     if (status.built) places.push_back(place);

@@ -40,7 +40,7 @@ struct Judgment {
 Judgment judge(std::span<const RegistersOf> answers, PaxosFloor floor_us);
 
 /// What completes an open proposal: all that it says, and so the timestamps of its cells and what
-/// it follows, with a ballot of now.
+/// it follows, with the ballot of this round.
 storage::Proposal completion_of(const storage::Proposal& open, const storage::Ballot& ballot);
 
 /// Origin of the newest value that one member shows to be committed. When it sent its registers,

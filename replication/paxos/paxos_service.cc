@@ -129,7 +129,7 @@ void PaxosService::register_verbs() {
   rpc_.handle(Verb::kPaxosSettled, [this](const RpcContext& context, BytesView body,
                                           const RpcNode::Reply&) {
     auto request = decode_propose(body);
-    // So long a settle may wait for its turn; it is only housekeeping.
+    // How long a settle may wait for its turn: it is only housekeeping.
     constexpr int64_t kSettleUs = 1'000'000;
     if (request)
       settle(context.store, std::move(*request), base::Deadline{reactor_.now_us() + kSettleUs});

@@ -190,7 +190,7 @@ bool PurgeRunner::is_due(Target& target) {
   if (reactor_.now_us() < now.not_before_us) return false;
   int64_t oldest_s = now.oldest_left_s;
   // Deleted since the last sweep began: not older than that, less what clocks may differ.
-  // What came since was deleted since, but for what a repair brought: that is found another time.
+  // Later tombstones are younger, except those that a repair has brought: another sweep finds them.
   if (dead_seen != now.dead_seen)
     oldest_s = std::min(oldest_s, now.began_s - slack_.clock_skew_us / kSecondUs);
   const storage::PurgeBound bound = bound_of(target);

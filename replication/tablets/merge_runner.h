@@ -28,7 +28,7 @@ namespace tetrad::replication {
 /// Which tablets are merged.
 struct MergeOptions {
   bool merge = true;
-  /// So long both must have been as they are, the first time.
+  /// How long both must have had their ranges before they are merged for the first time.
   int64_t age_us = 60'000'000;
   int64_t look_every_us = 1'000'000;
   /// The physical partitions that the table's owner has asked for when it was made; 0: none. Null:

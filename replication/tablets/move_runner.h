@@ -34,7 +34,7 @@ struct MoveOptions {
   BalanceLimits balance_limits;
   /// A change is given up when a new member has not been live for this long.
   int64_t stalled_us = 60'000'000;
-  /// Tablets leave a store that has hung or failed for so long; 0: never.
+  /// Tablets leave a store that has hung or failed for this long; 0: never.
   int64_t store_replace_after_us = int64_t{3600} * 1'000'000;
   /// About this many bytes are in a page that fills a new member.
   uint64_t stream_page_bytes = 1 << 20;

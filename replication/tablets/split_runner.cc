@@ -224,7 +224,7 @@ Task<void> SplitRunner::split_small(MeasuredTablet measured, uint32_t wanted) {
     metrics_.splits.add();
     logger_.info("tablet split for its table's throughput table={}.{} tablet={} at_token={}",
                  measured.table->keyspace, measured.table->name, id.value, at->token);
-    // Or the same tablet would be proposed again, by the map of before.
+    // Otherwise the old map would have the same tablet proposed once more.
     Task<void> awaited = await_split(measured);
     co_await std::move(awaited);
   } else {

@@ -348,7 +348,7 @@ Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, B
   TETRAD_CO_TRY(const uint64_t count, in.read_varint());
   *exhausted = end != 0;
   *next = Bytes(after);
-  // A pass of now, for the whole page: who confirms a later epoch waits for it.
+  // One pass, of the current epoch, for the whole page: who confirms a later epoch waits for it.
   const MetaSnapshot now = meta_.snapshot();
   const TableInfo* const now_table = now->table(table.incarnation);
   if (now_table == nullptr) co_return fail(ErrorCode::kStaleSchema, "the table is gone");

@@ -34,7 +34,7 @@
 namespace tetrad::replication {
 
 /// What a bucket may give of what its tablet has not used in the last five minutes, beside its
-/// part; 0: nothing is kept for so long.
+/// part; 0: nothing is banked.
 inline constexpr const char* kSettingBurstRuPerS = "burst_ru_per_s";
 inline constexpr uint64_t kBurstRuPerSDefault = 0;
 

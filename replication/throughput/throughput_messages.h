@@ -50,8 +50,8 @@ Bytes encode_loan(const Loan& loan);
 /// Errors: kCorruption.
 Result<Loan> decode_loan(BytesView body);
 
-/// What a shard has borrowed and not spent, or what the holder before hands over to the one of now.
-/// One of `returned` and `debt` is 0.
+/// What a shard has borrowed and not spent, or what the previous holder hands over to the present
+/// one. One of `returned` and `debt` is 0.
 struct ReturnRequest {
   TableIncarnation table;
   TabletId tablet;

@@ -35,7 +35,7 @@ void UseMeter::advance(int64_t wall_us) {
   second_ = second;
   const auto hour = static_cast<uint32_t>(std::min<int64_t>(second / kHour_s, UINT32_MAX));
   if (hour == used_.hour || hour + 1 == used_.hour) return;
-  // The clock was set back by more than an hour: the busiest second stays, under the hour of now.
+  // The clock was set back by more than an hour: the busiest second stays, under the new hour.
   if (hour < used_.hour) {
     used_.hour = hour;
     return;

@@ -86,7 +86,7 @@ Result<ViewImages> view_images(const storage::ViewMakers& makers, const storage:
       add_image(*maker, *place, image, out.mutations);
       return true;
     };
-    // First what is there now: nothing else is written at its place.
+    // First the current name: nothing else is written at its place.
     const auto current = storage::view_name_of(*maker, base_row);
     if (current && add(*current)) out.current[maker->incarnation()].insert(*current);
     const auto named = names.find(maker->incarnation());

@@ -143,7 +143,7 @@ void ViewRunner::on_mend(const RpcContext& context, BytesView body, RpcNode::Rep
                           });
 }
 
-// The tasks that an execution has seen are done; those that came since stay.
+// The tasks that an execution has seen are done; later ones stay.
 void ViewRunner::on_settle(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   auto settlement = decode_view_settlement(body);
   if (!settlement) return reply.error(settlement.error());

@@ -156,7 +156,7 @@ class RocksStore final : public Store {
   Result<void> close() override;
 
  private:
-  /// The database of now; health may open another one (reopening), so it is not kept over an await.
+  /// Asked for each time and never kept: health may open another database (reopening).
   rocksdb::DB& db() { return state_.database->db(); }
   bool is_retired(TableIncarnation incarnation) const;
 

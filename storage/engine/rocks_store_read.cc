@@ -275,7 +275,7 @@ void RocksStore::read_recent(RecentCommand command, RecentPlace place, uint64_t 
        versions = std::move(versions), place = std::move(place),
        bytes_max]() -> Result<RecentPage> {
         rocksdb::DB& db = snapshot->database().db();
-        // The log names keys, the snapshot has their values of now.
+        // The log names keys, the snapshot has their current values.
         RecentKeys keys(command);
         TETRAD_TRY(const uint64_t end, read_log(db, place.from, place.stop(), keys));
         RocksView view(db, {.snapshot = snapshot->get(), .fill_cache = false});

@@ -25,7 +25,7 @@ namespace tetrad::storage {
 /// goes first.
 class RowCache {
  public:
-  /// For metrics; `bytes` and `runs` are of now, the others only rise.
+  /// For metrics; `bytes` and `runs` are current, the others only rise.
   struct Figures {
     uint64_t bytes = 0, runs = 0, hits = 0, misses = 0;
   };

@@ -113,7 +113,7 @@ struct RegistersWrite {
 /// What of a range an export has.
 enum class ExportParts : uint8_t { kRows, kRowsAndRegisters };
 
-/// Figures of one store, for metrics and the admin page: sizes of now, and counts since it was
+/// Figures of one store, for metrics and the admin page: present sizes, and counts since it was
 /// opened.
 struct StoreStatistics {
   uint64_t disk_bytes = 0, memtable_bytes = 0, cache_bytes = 0;
@@ -378,8 +378,8 @@ struct StoreOptions {
   int64_t scrub_period_us = 0;  // in which every block is read once; 0: only when asked
   /// A page of a read ends after this many keys, dead ones too.
   uint64_t read_keys_max = 1'000'000;
-  /// Logs whose rows are in files are kept for recent(): so long, and up to this share of what is
-  /// free on the disk, of all stores together. 0: they are not.
+  /// Logs whose rows are in files are kept for recent(): for this many seconds, and up to this
+  /// share of the free disk space for all stores together. 0: they are not kept.
   int64_t logs_kept_s = 600;
   double logs_kept_of_free_disk = 0.05;
   /// Of graphs of vectors, of each store; 0: there are none, and all rows are measured. And from

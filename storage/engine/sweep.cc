@@ -13,8 +13,8 @@
 //
 // Then, on the loop, settle_page() corrects it for what was written since it was read:
 //
-//   6. A key that may have been written is decided again by its value of now; where that would take
-//      a file's reading, the page is not written yet, or the key stays as it is.
+//   6. A key that may have been written is decided again by its current value; where that would
+//      take a file's reading, the page is not written yet, or the key stays as it is.
 //   7. A deletion of other keys stays if something that should have gone before it stays, or if its
 //      bucket got something that it hides since the partition was begun. What is newer than the
 //      deletion may come all the time. If a row stays, the partition is not undisturbed.
@@ -562,7 +562,7 @@ Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command
         continue;
       }
       TETRAD_TRY(auto again, sweep_again(change, *stored, command));
-      // There is nothing dead in the value of now.
+      // There is nothing dead in the current value.
       if (!again) continue;
       next = std::move(*again);
     }

@@ -437,7 +437,7 @@ void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen
     // Registers have no number by which to tell whether they are the newest.
     // Else the next commit would be made of registers that this Put has set back.
     if (!place || place->kind == KeyKind::kRegisters) continue;
-    // What came since is behind this value in the log or will be: the Put would hide it.
+    // A later write is behind this value in the log or will be: the Put would hide it.
     const bool written_since = last_number_[bucket_of(place->incarnation, place->position)] > seen;
     if (written_since && !TETRAD_MUTANT(writes_back_blindly)) continue;
     current_->writes.Put(slice_of(key), slice_of(value));

@@ -15,7 +15,7 @@ struct GraphAnswer {
 };
 
 /// Finds the nearest by the graph and what was noted beside it, looks each up among the rows, and
-/// names those that are there, by their distances of now. The answer is never exhausted: a graph
+/// names those that exist, by their current distances. The answer is never exhausted: a graph
 /// may miss some. Errors: kOverloaded, kCorruption, and those of the view.
 Result<GraphAnswer> search_graph(KeyView& rows, const TableContents& contents,
                                  const ReadCommand& command, const GraphView& graph);

@@ -260,7 +260,7 @@ void StoreViews::read_raised(ViewRow row, ViewStamp stamp, base::Deadline deadli
       });
 }
 
-// A deletion of a range that came since may have been turned into tasks by then, without this row.
+// A later deletion of a range may have been turned into tasks by then, without this row.
 void StoreViews::note_own_names(const ViewRow& row, const Base& base, ViewStamp stamp,
                                 uint64_t seen, ViewRowAnswer answer,
                                 std::move_only_function<void(Result<ViewRowAnswer>)> done) {
@@ -293,7 +293,7 @@ void StoreViews::settle(const ViewSettlement& settlement,
   if (!has_views(row.base)) return done({});
   ViewTaskPlace place{row.base, row.position, row.partition_key, false, row.clustering_key, 0};
   std::vector<Bytes> erased;
-  // Only what the execution has seen; tasks that came since stay.
+  // Only what the execution has seen; later tasks stay.
   for (const uint64_t sequence : settlement.sequences) {
     place.sequence = sequence;
     erased.push_back(view_task_key(place));
