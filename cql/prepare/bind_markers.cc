@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Markers are numbered by the parser in the order of the text, and recorded in the order in which a
+// statement is checked; the number says where a specification goes.
 #include "cql/prepare/bind_markers.h"
 
 #include "base/assert.h"
@@ -19,6 +21,7 @@ void BindMarkers::record(const ast::BindMarker& marker, std::string keyspace, st
   columns_[index] = receiver.column;
 }
 
+// By the column's address: `table` must be the object that the markers were recorded with.
 std::vector<uint16_t> BindMarkers::partition_key_indexes(const TableSchema& table) const {
   std::vector<uint16_t> indexes;
   for (const ColumnSchema& column : table.partition_key()) {

@@ -30,7 +30,7 @@ class BindMarkers {
  public:
   explicit BindMarkers(size_t count) : specs_(count), columns_(count, nullptr) {}
 
-  /// Every marker gets here once.
+  /// Every marker gets here once. A named marker keeps its own name, another takes the receiver's.
   void record(const ast::BindMarker& marker, const TableSchema& table, const Receiver& receiver);
   /// For statements without a table (the attributes of a batch).
   void record(const ast::BindMarker& marker, std::string keyspace, std::string table,
@@ -38,9 +38,12 @@ class BindMarkers {
 
   /// For each column of the partition key the last marker that gives it; empty when one has none.
   std::vector<uint16_t> partition_key_indexes(const TableSchema& table) const;
+  /// The specifications by marker index, for the metadata of PREPARED.
   std::vector<ColumnSpec> take() && { return std::move(specs_); }
 
  private:
+  // By marker index, in the order of the text. A column is null where the marker is for something
+  // else.
   std::vector<ColumnSpec> specs_;
   std::vector<const ColumnSchema*> columns_;
 };

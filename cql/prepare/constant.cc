@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Literals of the tree to those of types/literal.h, which knows nothing of the grammar. null is
+// handled here: it is of every type but counter, and has none of its own.
 #include "cql/prepare/constant.h"
 
 #include "cql/types/literal.h"

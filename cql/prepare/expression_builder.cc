@@ -29,6 +29,7 @@ namespace {
 using Raw = RawExpression;
 using Kind = RawExpression::Kind;
 
+/// Anywhere inside.
 bool has_marker(const Raw& raw) {
   return raw.kind == Kind::kMarker || std::ranges::any_of(raw.children, has_marker);
 }
@@ -161,20 +162,8 @@ Result<void> ExpressionBuilder::check_no_markers(const Raw& item, std::string_vi
 // 'now' and calls stay open.
 Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& receiver) {
   switch (raw.kind) {
-    case Kind::kLiteral: {
-      if (test_constant(*raw.literal, *receiver.type) == Assignability::kNotAssignable) {
-        if (raw.literal->kind == ast::Literal::Kind::kNull)  // of a counter; so also in a WHERE
-          return fail(ErrorCode::kInvalid, "Invalid null value for counter increment/decrement");
-        return fail(ErrorCode::kInvalid, "Invalid {} constant ({}) for \"{}\" of type {}",
-                    kind_name(raw.literal->kind), raw.literal->text, receiver.name,
-                    receiver.type->cql_text());
-      }
-      if (is_now(*raw.literal, *receiver.type)) {
-        return make_call(find_native_functions("current_timestamp").front(), {});
-      }
-      TETRAD_TRY(OptionalBytes value, parse_constant(*raw.literal, receiver.type));
-      return make_constant(receiver.type, std::move(value));
-    }
+    case Kind::kLiteral:
+      return build_constant(raw, receiver);
     case Kind::kMarker:
       markers_.record(*raw.marker, table_, receiver);
       return make_marker(receiver.type, raw.marker->index);
@@ -194,28 +183,8 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
         return build(raw.children[0], receiver);
       }
       return build_tuple(raw, receiver);
-    case Kind::kTypeHint: {
-      TETRAD_TRY(TypePtr type, hinted_type(raw));
-      const Raw& child = raw.children[0];
-      if (!in_selection_ && test(child, type) == Assignability::kNotAssignable) {
-        return fail(ErrorCode::kInvalid, "Cannot cast value {} to type {}", child.text(),
-                    type->cql_text());
-      }
-      if (test(child, type) == Assignability::kNotAssignable) {
-        const std::string text = raw.text(table_.keyspace);
-        return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}", text, text,
-                    type->cql_text());
-      }
-      // A frozen value cannot be assigned to a multi-cell column.
-      const bool is_thawed = !in_selection_ && receiver.type->is_multi_cell() && type->is_frozen();
-      if (is_thawed || test_assignment(*receiver.type, *type) == Assignability::kNotAssignable) {
-        return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}",
-                    raw.text(table_.keyspace), receiver.name, receiver.type->cql_text());
-      }
-      // As Cassandra: the hint is checked, and the value read as what it is for.
-      if (raw.selector == nullptr) return build(child, receiver);
-      return build(child, {receiver.name, type, receiver.column});
-    }
+    case Kind::kTypeHint:
+      return build_hinted(raw, receiver);
     case Kind::kFunction:
       return build_call(raw, &receiver);
     case Kind::kArithmetic:
@@ -235,6 +204,46 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
   }
 }
 
+Result<ExpressionPtr> ExpressionBuilder::build_constant(const Raw& raw, const Receiver& receiver) {
+  if (test_constant(*raw.literal, *receiver.type) == Assignability::kNotAssignable) {
+    if (raw.literal->kind == ast::Literal::Kind::kNull)  // of a counter; so also in a WHERE
+      return fail(ErrorCode::kInvalid, "Invalid null value for counter increment/decrement");
+    return fail(ErrorCode::kInvalid, "Invalid {} constant ({}) for \"{}\" of type {}",
+                kind_name(raw.literal->kind), raw.literal->text, receiver.name,
+                receiver.type->cql_text());
+  }
+  if (is_now(*raw.literal, *receiver.type)) {
+    return make_call(find_native_functions("current_timestamp").front(), {});
+  }
+  TETRAD_TRY(OptionalBytes value, parse_constant(*raw.literal, receiver.type));
+  return make_constant(receiver.type, std::move(value));
+}
+
+// (type) x. The hint must fit what it stands before, and what the expression is for.
+Result<ExpressionPtr> ExpressionBuilder::build_hinted(const Raw& raw, const Receiver& receiver) {
+  TETRAD_TRY(TypePtr type, hinted_type(raw));
+  const Raw& child = raw.children[0];
+  if (!in_selection_ && test(child, type) == Assignability::kNotAssignable) {
+    return fail(ErrorCode::kInvalid, "Cannot cast value {} to type {}", child.text(),
+                type->cql_text());
+  }
+  if (test(child, type) == Assignability::kNotAssignable) {
+    const std::string text = raw.text(table_.keyspace);
+    return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}", text, text,
+                type->cql_text());
+  }
+  // A frozen value cannot be assigned to a multi-cell column.
+  const bool is_thawed = !in_selection_ && receiver.type->is_multi_cell() && type->is_frozen();
+  if (is_thawed || test_assignment(*receiver.type, *type) == Assignability::kNotAssignable) {
+    return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}",
+                raw.text(table_.keyspace), receiver.name, receiver.type->cql_text());
+  }
+  // As Cassandra: the hint is checked, and the value read as what it is for.
+  if (raw.selector == nullptr) return build(child, receiver);
+  return build(child, {receiver.name, type, receiver.column});
+}
+
+// [a, b] for a list or a vector. Vectors have a fixed number of elements, so that is checked first.
 Result<ExpressionPtr> ExpressionBuilder::build_literal_list(const Raw& raw,
                                                             const Receiver& receiver) {
   const bool is_vector = receiver.type->kind() == TypeKind::kVector;
@@ -249,6 +258,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_literal_list(const Raw& raw,
   return build_items(raw, what, receiver);
 }
 
+// {} has the shape of a set, and is also the empty map.
 Result<ExpressionPtr> ExpressionBuilder::build_set(const Raw& raw, const Receiver& receiver) {
   if (receiver.type->kind() == TypeKind::kMap && raw.children.empty()) {
     return make_map_collection(receiver.type, {});
@@ -289,6 +299,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_items(const Raw& raw, std::string
   return make_collection(receiver.type, std::move(items), takes_null);
 }
 
+// Keys and values are children in turn. As for lists, all are tested before any is made.
 Result<ExpressionPtr> ExpressionBuilder::build_map(const Raw& raw, const Receiver& receiver) {
   if (receiver.type->kind() != TypeKind::kMap) {
     return fail(ErrorCode::kInvalid, "Invalid map literal for {} of type {}", receiver.name,
@@ -321,6 +332,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_map(const Raw& raw, const Receive
   return make_map_collection(receiver.type, std::move(entries));
 }
 
+// Fields may be left out, and come in any order; those that are not named are null.
 Result<ExpressionPtr> ExpressionBuilder::build_udt(const Raw& raw, const Receiver& receiver) {
   const TypePtr& type = receiver.type;
   if (type->kind() != TypeKind::kUdt) {
@@ -351,6 +363,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_udt(const Raw& raw, const Receive
   return make_tuple_value(type, std::move(fields));
 }
 
+// A tuple may have fewer items than its type has components, and not more.
 Result<ExpressionPtr> ExpressionBuilder::build_tuple(const Raw& raw, const Receiver& receiver) {
   const TypePtr& type = receiver.type;
   if (!type->is_tuple_like()) {

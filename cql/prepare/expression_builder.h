@@ -149,6 +149,8 @@ class ExpressionBuilder {
  private:
   Result<ExpressionPtr> build_literal_list(const RawExpression& raw, const Receiver& receiver);
   Result<ExpressionPtr> build_set(const RawExpression& raw, const Receiver& receiver);
+  Result<ExpressionPtr> build_constant(const RawExpression& raw, const Receiver& receiver);
+  Result<ExpressionPtr> build_hinted(const RawExpression& raw, const Receiver& receiver);
   /// Of a literal of a list, set or vector.
   Result<ExpressionPtr> build_items(const RawExpression& raw, std::string_view what,
                                     const Receiver& receiver);
@@ -159,6 +161,10 @@ class ExpressionBuilder {
   Result<ExpressionPtr> build_call(const RawExpression& raw, const Receiver* receiver);
   Result<ExpressionPtr> build_arithmetic(const RawExpression& raw, const Receiver* receiver);
   Result<ExpressionPtr> build_negation(const RawExpression& raw, const Receiver* receiver);
+  /// test() of literals in braces, of tuples, and of what has a type of its own.
+  Assignability test_braces(const RawExpression& raw, const TypePtr& type);
+  Assignability test_tuple(const RawExpression& raw, const TypePtr& type);
+  Assignability test_typed(const RawExpression& raw, const TypePtr& type);
   /// test() for a part of a literal. Errors: kInvalid where Cassandra fails to test.
   Result<bool> fits(const RawExpression& raw, const TypePtr& type);
   /// Resolves every function inside. Errors: kInvalid.
@@ -209,10 +215,20 @@ class ExpressionBuilder {
   /// The type as far as the text determines it: of columns, casts and calls; the preferred one of
   /// constants.
   TypePtr type_of(const RawExpression& raw);
+  /// type_of() without its memory, and its larger cases.
+  TypePtr find_type(const RawExpression& raw);
+  TypePtr type_of_call(const RawExpression& call);
+  TypePtr type_of_times(const RawExpression& raw);
+  TypePtr type_of_tuple(const RawExpression& raw);
+  TypePtr type_of_items(const RawExpression& raw);
   /// As type_of(), but constants have none: what a select list takes a literal's type from.
   TypePtr exact_type_of(const RawExpression& raw);
   /// The operator that the operands' types determine; null: they do not.
   ScalarFunctionPtr operator_of(const RawExpression& arithmetic, bool tries_durations);
+  /// As operator_of(), with the receiver's type where the operands' decide nothing. Null: none; the
+  /// result may still not suit the receiver. Errors: kInvalid, ambiguous.
+  Result<ScalarFunctionPtr> choose_operator(const RawExpression& arithmetic,
+                                            const Receiver* receiver);
   /// As fits(); in a select list a value of the very type fits, frozen or not.
   Result<bool> fits_selected(const RawExpression& raw, const TypePtr& type);
   /// A native function that is made for the types of its arguments.

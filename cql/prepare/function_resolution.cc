@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ExpressionBuilder: which overload a call means, and the operators.
+// ExpressionBuilder: which overload a call means. (Operators: arithmetic.cc.)
 //
 // The rules are those of Cassandra's FunctionResolver: an overload whose argument types are exact
 // wins; otherwise exactly one must be possible. Each argument is tested (test(),
@@ -22,10 +22,6 @@ namespace {
 
 using Raw = RawExpression;
 using Kind = RawExpression::Kind;
-
-}  // namespace
-
-namespace {
 
 /// CAST(x AS type) among terms: one function for every type that x may have.
 std::vector<ScalarFunctionPtr> casts_to(const TypePtr& to) {
@@ -58,6 +54,8 @@ bool gives(const ScalarFunction& function, const TypePtr& receiver) {
 
 std::string ExpressionBuilder::name_of(const Raw& call) const { return call.function->name.text; }
 
+// A user-defined function that was resolved has its keyspace; of the two names of the JSON
+// functions results show the newer one.
 std::string ExpressionBuilder::function_full_name(const ast::FunctionName& name) const {
   if (const auto used = full_names_.find(&name); used != full_names_.end()) return used->second;
   std::string text = name.name.text;
@@ -115,6 +113,7 @@ bool ExpressionBuilder::is_known(const Raw& call) const {
          !user_candidates(call).empty();
 }
 
+// A function without arguments fits exactly.
 Assignability ExpressionBuilder::test_arguments(const Raw& call, const ScalarFunction& function) {
   if (function.argument_types.size() != call.children.size()) return Assignability::kNotAssignable;
   auto all = Assignability::kExact;
@@ -177,15 +176,6 @@ Result<void> ExpressionBuilder::resolve_inside(const Raw& raw) {
   if (type_of(raw)) return {};
   TETRAD_TRY([[maybe_unused]] const auto found, resolve(raw, nullptr, {}));
   return {};
-}
-
-Result<void> ExpressionBuilder::check_operands(const Raw& raw) const {
-  const Raw &left = raw.children[0], &right = raw.children[1];
-  if (left.kind != Kind::kMarker && right.kind != Kind::kMarker) return {};
-  return fail(ErrorCode::kInvalid,
-              "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, "
-              "example '(int) ?'",
-              ast::arithmetic_symbol(raw.op), left.text(), right.text());
 }
 
 /// The arguments of a similarity, as far as their types are known.
@@ -281,6 +271,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve_mask(const Raw& call) {
 
 namespace {
 
+/// "f : (int) -> int, ...", for errors about overloads.
 std::string signatures_of(const std::vector<ScalarFunctionPtr>& functions) {
   std::string text;
   for (const auto& function : functions) {
@@ -320,6 +311,9 @@ Result<std::vector<TypePtr>> ExpressionBuilder::generic_argument_types(const Raw
   return types;
 }
 
+// 1. How many arguments. 2. Their types, as far as they tell. 3. The function for these types. 4.
+// The further arguments against it. from_json takes a text and has the receiver's type, so its
+// argument need not tell.
 Result<ScalarFunctionPtr> ExpressionBuilder::resolve_generic(const Raw& call,
                                                              const std::string& name,
                                                              const TypePtr& receiver) {
@@ -458,6 +452,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
   return choose_candidate(call, std::move(candidates), for_it, shown);
 }
 
+// Receivers are named as markers inside calls are: arg0(ks.f).
 Result<std::vector<ExpressionPtr>> ExpressionBuilder::build_arguments(
     const Raw& raw, const ScalarFunction& function) {
   std::vector<ExpressionPtr> arguments;
@@ -503,132 +498,6 @@ Result<ExpressionPtr> ExpressionBuilder::build_call(const Raw& raw, const Receiv
   }
   TETRAD_TRY(auto arguments, build_arguments(raw, *function));
   return make_call(std::move(function), std::move(arguments));
-}
-
-// By the types of both operands; null where a type is not known or no operator has them.
-ScalarFunctionPtr ExpressionBuilder::operator_of(const Raw& raw, bool tries_durations) {
-  const TypePtr left = type_of(unwrapped(raw.children[0]));
-  TypePtr right = type_of(unwrapped(raw.children[1]));
-  const char op = ast::arithmetic_symbol(raw.op);
-  if (tries_durations && left && left->kind() == TypeKind::kDate && (op == '+' || op == '-')) {
-    // To a date nothing is added but durations: a whole number is tried as one, and refused.
-    const Raw& operand = unwrapped(raw.children[1]);
-    const bool is_taken =
-        operand.kind == Kind::kLiteral && (operand.literal->kind == ast::Literal::Kind::kInteger ||
-                                           operand.literal->kind == ast::Literal::Kind::kNull);
-    if (is_taken) right = duration_type();
-  }
-  return left && right ? find_operator(op, left, right) : nullptr;
-}
-
-// 1. By the operands' own types. 2. With the receiver's type for both, for constants. 3. As a
-//    moment moved by a duration. Otherwise Cassandra's texts for what is ambiguous, or not
-//    supported.
-Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
-                                                          const Receiver* receiver) {
-  const Raw &left = raw.children[0], &right = raw.children[1];
-  const char op = ast::arithmetic_symbol(raw.op);
-  if (in_selection_) {
-    for (const Raw& child : raw.children) TETRAD_TRY_VOID(resolve_inside(child));
-  }
-  TETRAD_TRY_VOID(check_operands(raw));
-  TypePtr left_type = type_of(unwrapped(left)), right_type = type_of(unwrapped(right));
-  ScalarFunctionPtr function = operator_of(raw, true);
-  const auto suits = [&](const ScalarFunctionPtr& f) {
-    return f && (receiver == nullptr || test_assignment(*receiver->type, *f->return_type) !=
-                                            Assignability::kNotAssignable);
-  };
-  if (!suits(function) && receiver != nullptr) {
-    // Constants take the type that is wanted.
-    if (test(left, receiver->type) != Assignability::kNotAssignable &&
-        test(right, receiver->type) != Assignability::kNotAssignable) {
-      function = find_operator(op, receiver->type, receiver->type);
-    }
-  }
-  const bool moves = left.kind == Kind::kLiteral && (op == '+' || op == '-') && right_type &&
-                     right_type->kind() == TypeKind::kDuration;
-  if (!suits(function) && moves) {
-    // A constant is a moment or a day where a duration follows.
-    std::vector<ScalarFunctionPtr> found;
-    for (const TypePtr& type : {timestamp_type(), date_type()}) {
-      if (test(left, type) == Assignability::kNotAssignable) continue;
-      if (test(right, duration_type()) == Assignability::kNotAssignable) continue;
-      auto moved = find_operator(op, type, duration_type());
-      if (suits(moved)) found.push_back(std::move(moved));
-    }
-    if (found.size() > 1) {
-      return fail(ErrorCode::kInvalid,
-                  "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, "
-                  "example '(int) ?'",
-                  op, left.text(), right.text());
-    }
-    if (!found.empty()) function = std::move(found.front());
-  }
-  if (!suits(function)) {
-    // null fits every operator; a timestamp's bytes read as those of bigint and of varint.
-    const auto many = [](const Raw& operand, const TypePtr& type) {
-      return type ? type->kind() == TypeKind::kTimestamp : operand.text() == "NULL";
-    };
-    const auto number = [](const TypePtr& type) { return type && is_number(*type); };
-    const auto is_text = [](const TypePtr& type) {
-      return type && (type->kind() == TypeKind::kText || type->kind() == TypeKind::kAscii);
-    };
-    if ((op == '+' && ((left.text() == "NULL" && is_text(right_type)) ||
-                       (right.text() == "NULL" && is_text(left_type)))) ||
-        (many(left, left_type) && (many(right, right_type) || number(right_type))) ||
-        (number(left_type) && many(right, right_type))) {
-      return fail(ErrorCode::kInvalid,
-                  "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, "
-                  "example '(int) ?'",
-                  op, left.text(), right.text());
-    }
-    return fail(ErrorCode::kInvalid, "the '{}' operation is not supported between {} and {}", op,
-                left.text(), right.text());
-  }
-  TETRAD_TRY(ExpressionPtr l, build(left, {"[selection]", function->argument_types[0], nullptr}));
-  auto r = build(right, {"[selection]", function->argument_types[1], nullptr});
-  if (!r) {
-    const bool is_wanted = function->argument_types[1]->kind() == TypeKind::kDuration;
-    if (is_wanted && !(right_type && right_type->kind() == TypeKind::kDuration))
-      failed_late_ = true;  // a number that is no duration
-    return r;
-  }
-  std::vector<ExpressionPtr> arguments;
-  arguments.push_back(std::move(l));
-  arguments.push_back(*std::move(r));
-  std::string label = fmt::format("{} {} {}", function->argument_types[0]->cql_text(), op,
-                                  function->argument_types[1]->cql_text());
-  return make_call(std::move(function), std::move(arguments), std::move(label));
-}
-
-// The operand's type, or the receiver's where the operand is a constant of no type of its own.
-Result<ExpressionPtr> ExpressionBuilder::build_negation(const Raw& raw, const Receiver* receiver) {
-  const Raw& child = raw.children[0];
-  TypePtr type = type_of(unwrapped(child));
-  if (receiver != nullptr &&
-      (!type || test_assignment(*receiver->type, *type) == Assignability::kNotAssignable)) {
-    if (test(child, receiver->type) != Assignability::kNotAssignable) type = receiver->type;
-  }
-  ScalarFunctionPtr function = type ? find_negation(type) : nullptr;
-  if (!function && child.kind == Kind::kMarker) {
-    return fail(ErrorCode::kInvalid, "Ambiguous negation: use type casts to disambiguate");
-  }
-  if (!function) {
-    std::string signatures;
-    for (const TypePtr& number : number_types()) {
-      signatures += fmt::format("{}system.\"_negate\" : ({}) -> {}", signatures.empty() ? "" : ", ",
-                                number->cql_text(), number->cql_text());
-    }
-    return fail(ErrorCode::kInvalid,
-                "Invalid call to function system._negate, none of its type signatures match (known "
-                "type signatures: {})",
-                signatures);
-  }
-  TETRAD_TRY(ExpressionPtr argument,
-             build(child, {in_selection_ ? "[selection]" : "arg0(system._negate)", type, nullptr}));
-  std::vector<ExpressionPtr> arguments;
-  arguments.push_back(std::move(argument));
-  return make_call(std::move(function), std::move(arguments), "-" + type->cql_text());
 }
 
 }  // namespace tetrad::cql

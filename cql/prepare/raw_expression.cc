@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tree's terms and selectors in one shape.
+//
+// The grammar has two sets of nodes: terms (values in WHERE, SET, VALUES) and selectors (items of a
+// select list). Most of them mean the same, and a selector may contain terms. ExpressionBuilder
+// sees the shape of this file alone, so each rule about types and functions stands once.
+//
+// A RawExpression keeps pointers into the tree and owns its children. It lives as long as one term
+// or item is being prepared.
 #include "cql/grammar/ast_print.h"
 #include "cql/prepare/expression_builder.h"
 
@@ -9,11 +16,13 @@ namespace {
 
 using Kind = RawExpression::Kind;
 
+/// For std::visit: one lambda for each type of node; a node without a lambda does not compile.
 template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 
+/// Children in the order of the text.
 template <class Items>
 void add_all(RawExpression& raw, const Items& items) {
   raw.children.reserve(items.size());
@@ -22,6 +31,8 @@ void add_all(RawExpression& raw, const Items& items) {
 
 }  // namespace
 
+// One table, as the one for selectors below. {a: 1} may come as a map where a user type is meant:
+// the receiver's type decides.
 RawExpression raw_of(const ast::Term& term) {
   RawExpression raw;
   raw.term = &term;
@@ -85,7 +96,10 @@ RawExpression raw_of(const ast::Term& term) {
   return raw;
 }
 
+// One table: each node of a selector and what it becomes; the counterpart of raw_of() for terms.
 RawExpression raw_of(const ast::Selector& selector) {
+  // A constant or marker in a select list: the term's shape, shown as a selector in errors and
+  // names.
   if (const auto* term = selector.get_if<ast::TermSelector>()) {
     RawExpression raw = raw_of(term->term);
     raw.selector = &selector;
@@ -170,6 +184,8 @@ RawExpression raw_of(const ast::Selector& selector) {
   return raw;
 }
 
+// A term as it was written; a selector as the column of the result is named after it, with
+// functions in full. Both texts are in Cassandra's errors.
 std::string RawExpression::text(std::string_view keyspace) const {
   if (term != nullptr && kind == Kind::kTypeHint) {
     return fmt::format("({}){}", ast::to_string(ast::in_keyspace(*type, keyspace, false)),

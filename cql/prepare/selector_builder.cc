@@ -39,6 +39,8 @@ class TimesOfPart final : public Expression {
 
 }  // namespace
 
+// By the kind of node. What has no type of its own here, such as {a: 1} or a lone marker, cannot be
+// inferred.
 Result<ExpressionPtr> ExpressionBuilder::build_selector(const Raw& raw) {
   switch (raw.kind) {
     case Kind::kColumn: {
@@ -97,6 +99,7 @@ bool ExpressionBuilder::is_descending(const Raw& raw) const {
   return column != nullptr && column->descending;
 }
 
+// Found by the node's address: the tree lives as long as the builder.
 bool ExpressionBuilder::casts_nothing(const ast::CastSelector& cast) const {
   return std::ranges::any_of(plain_casts_, [&](const ast::Selector* selector) {
     return selector != nullptr && selector->get_if<ast::CastSelector>() == &cast;
@@ -200,6 +203,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_aggregate(const Raw& raw) {
   return make_aggregate_reference(std::move(type), aggregates_.size() - 1);
 }
 
+// As build_aggregate(), with arguments of the types that its state function takes.
 Result<ExpressionPtr> ExpressionBuilder::build_user_aggregate(const Raw& raw,
                                                               const ScalarFunctionPtr& function) {
   AggregateCall call{function->aggregate, {}, false};
@@ -313,6 +317,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_selected_key(const Raw& raw, cons
   return built;
 }
 
+// m[k], s[k] and m[a..b]. Lists are refused, as in Cassandra.
 Result<ExpressionPtr> ExpressionBuilder::build_element(const Raw& raw) {
   const Raw& source_raw = raw.children[0];
   TETRAD_TRY(ExpressionPtr source, build_selector(source_raw));
@@ -347,6 +352,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_element(const Raw& raw) {
   return make_slice(std::move(source), std::move(lower), std::move(upper));
 }
 
+// u.f, also of a user type inside another.
 Result<ExpressionPtr> ExpressionBuilder::build_field(const Raw& raw) {
   TETRAD_TRY(ExpressionPtr source, build_selector(raw.children[0]));
   const TypePtr& type = source->type();
