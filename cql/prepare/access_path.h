@@ -27,6 +27,7 @@ enum class AccessKind : uint8_t {
   kRange,           // the table, or a part of the ring
   kIndex,           // an index, over the table or a part of the ring
 };
+/// As EXPLAIN shows it.
 std::string_view access_name(AccessKind kind);
 
 /// What a restriction asks of an index.
@@ -36,6 +37,7 @@ enum class IndexQuestion : uint8_t { kEqual, kRange, kContains, kContainsKey, kE
 struct IndexAccess {
   const IndexSchema* index = nullptr;  // of the statement's table
   IndexTerms terms;
+  // Belongs to the Restrictions that has this IndexAccess.
   const Restriction* restriction = nullptr;
   IndexQuestion question = IndexQuestion::kEqual;
 };

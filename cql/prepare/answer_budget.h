@@ -48,6 +48,7 @@ class AnswerRoom;
 /// Outlives its rooms. Belongs to its shard's thread.
 class AnswerBudget {
  public:
+  /// `bytes_max`: of all answers of the shard that are made and not yet taken.
   AnswerBudget(base::Reactor& reactor, uint64_t bytes_max)
       : reactor_(reactor), bytes_max_(bytes_max) {}
   ~AnswerBudget();
@@ -88,6 +89,8 @@ class AnswerBudget {
 
   base::Reactor& reactor_;
   const uint64_t bytes_max_;
+  // Each byte counts in one of the three: in a connection's buffer, in an answer that is being
+  // made, or promised to a read.
   uint64_t unsent_bytes_ = 0, held_bytes_ = 0, promised_bytes_ = 0;
   AnswerEstimate unknown_;
   WaitingList waiting_;

@@ -20,8 +20,8 @@ Result<ColumnMaskPtr> resolve_mask(const ast::ColumnMask& written, const ColumnS
 /// As long as no column has a mask nothing of this file is done. Errors: as above.
 Result<void> check_masks_enabled(const PlanInput& input);
 
-/// What is shown in place of the values of masked columns; `slots`: the columns of a row. None while
-/// masks are disabled. `used`: gets the functions that are user-defined. Errors: kInvalid, a
+/// What is shown in place of the values of masked columns; `slots`: the columns of a row. None
+/// while masks are disabled. `used`: gets the functions that are user-defined. Errors: kInvalid, a
 /// function is not there, or such functions are disabled.
 Result<std::vector<MaskedSlot>> make_masks(std::span<const ColumnSchema* const> slots,
                                            const SchemaSnapshot& schema,

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// The hidden columns of compact tables. Clients do not see them in SELECT * or DESCRIBE until DROP
+// COMPACT STORAGE shows them. Their names give way to declared ones.
+//
+//   CREATE TABLE t (k int PRIMARY KEY, v int) WITH COMPACT STORAGE
+//     is k, column1 text (hidden, clustering), v static, value blob (hidden)
+//   CREATE TABLE t (k int, c int, PRIMARY KEY (k, c)) WITH COMPACT STORAGE
+//     is k, c, value empty (hidden)
 #include "cql/prepare/compact_storage.h"
 
 #include <algorithm>
@@ -11,6 +18,8 @@ bool has_name(const std::vector<ColumnSchema>& columns, const std::string& name)
   return std::ranges::find(columns, name, &ColumnSchema::name) != columns.end();
 }
 
+/// A column that nobody declared. Its name is the stem, with a number where that is taken or where
+/// numbers begin at 1: column1, value, value1.
 ColumnSchema hidden_column(const std::vector<ColumnSchema>& columns, const std::string& stem,
                            int number, TypePtr type, ColumnKind kind) {
   ColumnSchema column;

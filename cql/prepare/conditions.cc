@@ -23,6 +23,7 @@ bool is_slice(Op op) {
   return op == Op::kLess || op == Op::kLessOrEqual || op == Op::kGreater ||
          op == Op::kGreaterOrEqual;
 }
+/// Conditions on what a collection holds.
 bool is_contains(Op op) { return op == Op::kContains || op == Op::kContainsKey; }
 
 /// Durations have no order.
@@ -40,7 +41,7 @@ Result<void> check_durations(Op op, const DataType& type) {
               ast::relation_operator_name(op));
 }
 
-/// One condition on its way from the tree.
+/// Reads one condition of IF. The checks stand in Cassandra's order.
 class ConditionReader {
  public:
   ConditionReader(ExpressionBuilder& builder, const ColumnSchema& column) : builder_(builder) {
@@ -75,6 +76,7 @@ class ConditionReader {
   }
 
  private:
+  /// c[x]: an index of a list or a key of a map. Returns the receiver of the element's value.
   Result<Receiver> read_element(const ast::Term& term) {
     const ColumnSchema& column = *made_.column;
     const TypePtr& type = column.type;
@@ -95,6 +97,7 @@ class ConditionReader {
                     nullptr};
   }
 
+  /// c.f of a user type. Returns the receiver of the field's value.
   Result<Receiver> read_field(const ast::Identifier& name) {
     const ColumnSchema& column = *made_.column;
     if (column.type->kind() != TypeKind::kUdt) {
@@ -110,6 +113,7 @@ class ConditionReader {
     return Receiver{column.name + "." + name.text, column.type->components()[*index], nullptr};
   }
 
+  /// CONTAINS and CONTAINS KEY: the receiver of what is looked for.
   Result<Receiver> contained() const {
     const ColumnSchema& column = *made_.column;
     const DataType& type = *column.type;
@@ -132,6 +136,7 @@ class ConditionReader {
   ColumnCondition made_;
 };
 
+/// Of a list, set or map: an i32 count of 0.
 constexpr BytesView kEmptyCollection("\0\0\0\0", 4);
 
 const char* collection_name(const DataType& type) {
@@ -203,6 +208,7 @@ std::vector<const ColumnSchema*> ConditionalShape::all_columns(const TableSchema
 
 // --- with values ---
 
+// The element first, so that a wrong index or key is reported before a wrong value.
 Result<BoundCondition> BoundCondition::bind(const ColumnCondition& condition,
                                             EvalContext& context) {
   BoundCondition bound(condition);
@@ -256,6 +262,7 @@ Result<void> BoundCondition::bind_element(EvalContext& context) {
   return {};
 }
 
+// IN (x, y). With all of them unset nothing is left, and the condition does not hold.
 Result<void> BoundCondition::bind_in(EvalContext& context) {
   if (condition_->in_marker) return bind_in_marker(context);
   for (const ExpressionPtr& expression : condition_->values) {
@@ -320,6 +327,7 @@ Result<OptionalView> BoundCondition::part_of(OptionalView value) const {
   return OptionalView();
 }
 
+// Such a column is no value but a set of cells, so no cells are both null and the empty collection.
 bool BoundCondition::compares_cells() const {
   return condition_->part == Part::kWhole && condition_->type->is_collection() &&
          condition_->type->is_multi_cell();

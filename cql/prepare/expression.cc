@@ -34,6 +34,7 @@ constexpr uint64_t kCalculatedBytesPerNs = 64;
 /// Of a part; none stands for null.
 bool constant(const ExpressionPtr& part) { return !part || part->is_constant(); }
 
+/// A literal, parsed when the statement was prepared.
 class Constant final : public Expression {
  public:
   Constant(TypePtr type, OptionalBytes value)
@@ -78,7 +79,8 @@ Result<BytesView> in_order(const DataType& type, BytesView bytes, EvalContext& c
                                  : join_list(parts));
 }
 
-/// A bound collection is read, where bytes of other origin are only validated: a negative count is none.
+/// A bound collection is read, where bytes of other origin are only validated: a negative count is
+/// none.
 Result<void> check_count(const DataType& type, BytesView bytes) {
   if (bytes.size() < 4 || base::load_big_endian<int32_t>(bytes.data()) >= 0) return {};
   return fail(ErrorCode::kInvalid, "The data cannot be deserialized as a {}",
@@ -87,6 +89,7 @@ Result<void> check_count(const DataType& type, BytesView bytes) {
                                               : "map");
 }
 
+/// A bind marker: the client's bytes, validated.
 class Marker final : public Expression {
  public:
   Marker(TypePtr type, int32_t index) : Expression(std::move(type)) { marker_index_ = index; }
@@ -159,6 +162,7 @@ class Collection final : public Expression {
   const bool takes_null_;
 };
 
+/// A map literal; its entries are sorted by key.
 class MapCollection final : public Expression {
  public:
   using Entries = std::vector<std::pair<ExpressionPtr, ExpressionPtr>>;
@@ -190,6 +194,7 @@ class MapCollection final : public Expression {
   const Entries entries_;
 };
 
+/// A tuple, or a value of a user type with its fields in the type's order.
 class TupleValue final : public Expression {
  public:
   TupleValue(TypePtr type, std::vector<ExpressionPtr> fields)
@@ -221,6 +226,7 @@ class TupleValue final : public Expression {
   const std::vector<ExpressionPtr> fields_;
 };
 
+/// A call of a native or user-defined function, or an operator.
 class Call final : public Expression {
  public:
   Call(ScalarFunctionPtr function, std::vector<ExpressionPtr> arguments, std::string label)
@@ -290,6 +296,7 @@ class Call final : public Expression {
   const bool calculates_;       // with numbers of any length
 };
 
+/// A column of the row.
 class Column final : public Expression {
  public:
   Column(TypePtr type, int32_t slot) : Expression(std::move(type)) { slot_ = slot; }
@@ -298,6 +305,7 @@ class Column final : public Expression {
   }
 };
 
+/// u.f. Null where the value was written before the field was added to the type.
 class Field final : public Expression {
  public:
   Field(ExpressionPtr source, size_t index)
@@ -316,6 +324,7 @@ class Field final : public Expression {
   const size_t index_;
 };
 
+/// m[k] or s[k] in a select list; null where there is no such element.
 class Element final : public Expression {
  public:
   Element(TypePtr type, ExpressionPtr source, ExpressionPtr key)
@@ -358,6 +367,7 @@ struct SliceBounds {
   }
 };
 
+/// Unset bounds are open, null is an error. The views live as results of evaluate() do.
 Result<SliceBounds> evaluate_bounds(const ExpressionPtr& lower, const ExpressionPtr& upper,
                                     EvalContext& context) {
   SliceBounds bounds;
@@ -373,6 +383,7 @@ Result<SliceBounds> evaluate_bounds(const ExpressionPtr& lower, const Expression
   return bounds;
 }
 
+/// m[a..b]: a frozen collection of the elements between the bounds, both inclusive.
 class Slice final : public Expression {
  public:
   Slice(ExpressionPtr source, ExpressionPtr lower, ExpressionPtr upper)
@@ -406,6 +417,7 @@ class Slice final : public Expression {
   const ExpressionPtr source_, lower_, upper_;
 };
 
+/// The place of an aggregate in an output expression: what it came to for the group of rows.
 class AggregateReference final : public Expression {
  public:
   AggregateReference(TypePtr type, size_t index) : Expression(std::move(type)), index_(index) {}
@@ -418,6 +430,7 @@ class AggregateReference final : public Expression {
   const size_t index_;
 };
 
+/// The value of another expression with its bytes unchanged.
 class Retyped final : public Expression {
  public:
   Retyped(TypePtr type, ExpressionPtr inner)
@@ -435,6 +448,8 @@ class Retyped final : public Expression {
   const ExpressionPtr inner_;
 };
 
+/// WRITETIME, MAXWRITETIME and TTL: of one cell a number, of a column of many cells a list of them,
+/// or the largest for MAXWRITETIME.
 class Times final : public Expression {
  public:
   Times(TypePtr type, TimesKind kind, TimesTarget target)

@@ -26,6 +26,7 @@ using BoundValue = WireValue;
 inline OptionalView optional_view(const BoundValue& value) {
   return value.has_bytes() ? OptionalView(value.bytes) : std::nullopt;
 }
+/// The other way: no bytes are null, never unset.
 inline BoundValue bound_value(OptionalView view) {
   return view ? BoundValue::of(*view) : BoundValue::null();
 }
@@ -53,7 +54,7 @@ struct RowView {
 /// What an expression is evaluated with. Results point into the arena, the bound values, the row or
 /// the expression itself.
 struct EvalContext {
-  std::span<const BoundValue> bound;
+  std::span<const BoundValue> bound;  // by marker index
   base::Arena& arena;
   const FunctionEnvironment& functions;
   int64_t now_s = 0;
@@ -80,6 +81,7 @@ class Expression {
   virtual bool is_constant() const { return false; }
 
  protected:
+  // -1: it is no plain marker, no plain column. Set by the makers below, before anybody has it.
   int32_t marker_index_ = -1;
   int32_t slot_ = -1;
 

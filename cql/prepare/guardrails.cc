@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The checks of guardrails that are more than a comparison with two limits.
+//
+// A text is always "Guardrail NAME violated: MESSAGE", and says which threshold was passed:
+// "failure" in an error, "warning" in a warning.
 #include "cql/prepare/guardrails.h"
 
 #include <algorithm>
@@ -13,6 +17,8 @@ std::string joined(std::span<const std::string> names) {
   return out;
 }
 
+/// Those of `names` that are in `limits`, in the order of `names`. Both are in one case
+/// (guardrails.h).
 std::vector<std::string> common(std::span<const std::string> names,
                                 std::span<const std::string> limits) {
   std::vector<std::string> out;
@@ -37,6 +43,7 @@ Result<void> check_enabled(bool enabled, std::string_view guardrail, std::string
               reason.empty() ? "" : ". ", reason);
 }
 
+// A refused name is reported before anything is added to the warnings.
 Result<std::vector<std::string>> check_names(const NameLimits& limits,
                                              std::span<const std::string> names,
                                              std::string_view guardrail, std::string_view what,
@@ -64,6 +71,7 @@ Result<std::vector<std::string>> check_names(const NameLimits& limits,
   return ignored;
 }
 
+// The usual case has no lists, and no string is made for it.
 Result<void> check_consistency(const NameLimits& limits, ConsistencyLevel level, bool is_write,
                                Warnings& warnings) {
   if (limits.warned.empty() && limits.disallowed.empty()) return {};
@@ -88,12 +96,15 @@ Result<void> check_vectors(const Guardrails& guardrails, const DataType& type,
               column, type.dimension(), fails ? "failure" : "warning", limit);
         }));
   }
+  // Collections, tuples and user types may contain vectors, and vectors others.
   for (const TypePtr& part : type.components()) {
     TETRAD_TRY_VOID(check_vectors(guardrails, *part, column, warnings));
   }
   return {};
 }
 
+// The two thresholds are distances from now: ahead of the clock, a row that later writes cannot
+// replace; behind it, a write that an older one hides.
 Result<void> check_timestamp(const Guardrails& guardrails, int64_t timestamp_us, int64_t now_us,
                              std::string_view table, Warnings& warnings) {
   const auto check = [&](const Threshold& threshold, bool is_maximum) -> Result<void> {
@@ -127,6 +138,7 @@ Result<void> check_timestamp(const Guardrails& guardrails, int64_t timestamp_us,
   return check(guardrails.minimum_timestamp_s, false);
 }
 
+// Called for each value of each write when the guardrail is on (Guardrails::on_values).
 Result<void> ValueGuard::check_size(std::string_view column, uint64_t bytes) const {
   return check_threshold(
       guardrails.column_value_size_bytes, bytes, "column_value_size", warnings,

@@ -20,27 +20,33 @@ namespace tetrad::cql {
 
 /// A number that is warned of above one limit and refused above another; 0: no limit.
 struct Threshold {
+  // Passed when the value is above (check_threshold) or below (check_minimum), never when equal.
   uint64_t warn = 0, fail = 0;
   bool is_on() const { return warn != 0 || fail != 0; }
 };
 
 /// Names that give a warning, are ignored, or are refused.
 struct NameLimits {
+  // Properties can be ignored, consistency levels cannot.
   std::vector<std::string> warned, ignored, disallowed;
 };
 
 /// What an operator allows statements to do, by the names of Cassandra's guardrails. Part of the
 /// settings, which are replaced as a whole.
 struct Guardrails {
+  // Numbers of schema objects: checked by the plans of schema statements (plan_*.cc).
   Threshold keyspaces, tables, columns_per_table, fields_per_udt, vector_dimensions;
   Threshold secondary_indexes_per_table;
   Threshold materialized_views_per_table;
+  // Sizes of values: checked by ValueGuard when cells are made.
   Threshold collection_size_bytes, items_per_collection, column_value_size_bytes;
+  // What one SELECT asks for: checked when it is bound.
   Threshold page_size, partition_keys_in_select, in_select_cartesian_product;
   Threshold minimum_replication_factor, maximum_replication_factor;
   Threshold maximum_timestamp_s, minimum_timestamp_s;            // ahead of and behind the clock
   NameLimits table_properties;                                   // in lower case
   NameLimits write_consistency_levels, read_consistency_levels;  // in upper case
+  // Features: false refuses the statement, whatever its values are.
   bool user_timestamps = true, group_by = true, allow_filtering = true;
   bool drop_truncate_table = true, drop_keyspace = true, alter_table = true;
   bool read_before_write_list_operations = true, simplestrategy = true;
@@ -58,6 +64,8 @@ struct Guardrails {
 /// What guardrails add to the answer of a request.
 using Warnings = std::vector<std::string>;
 
+// Checks. Errors: kInvalid. What only warns adds its text to `warnings`.
+
 /// "Guardrail NAME violated: WHAT is not allowed", and a reason if there is one.
 Result<void> check_enabled(bool enabled, std::string_view guardrail, std::string_view what,
                            std::string_view reason = {});
@@ -69,7 +77,8 @@ Result<void> check_threshold(const Threshold& threshold, uint64_t value, std::st
 template <class Text>
 Result<void> check_minimum(const Threshold& threshold, uint64_t value, std::string_view guardrail,
                            Warnings& warnings, Text text);
-/// Tells which of `names` are to be ignored.
+/// `names` against the three lists: an error for a name of `disallowed`, a warning for the others.
+/// Returns the names that the caller must leave out, those of `ignored`.
 Result<std::vector<std::string>> check_names(const NameLimits& limits,
                                              std::span<const std::string> names,
                                              std::string_view guardrail, std::string_view what,
@@ -77,7 +86,7 @@ Result<std::vector<std::string>> check_names(const NameLimits& limits,
 /// Of the level that the client asked for. Errors: kInvalid.
 Result<void> check_consistency(const NameLimits& limits, ConsistencyLevel level, bool is_write,
                                Warnings& warnings);
-/// Vectors in a column, at any depth.
+/// The dimensions of vectors in a column, at any depth.
 Result<void> check_vectors(const Guardrails& guardrails, const DataType& type,
                            std::string_view column, Warnings& warnings);
 /// Of USING TIMESTAMP; `now_us` of the wall clock.
@@ -86,6 +95,7 @@ Result<void> check_timestamp(const Guardrails& guardrails, int64_t timestamp_us,
 
 /// What is looked at when values are written.
 struct ValueGuard {
+  // Of the request; both outlive the making of its cells.
   const Guardrails& guardrails;
   Warnings& warnings;
 
@@ -97,6 +107,7 @@ struct ValueGuard {
 
 // --- the inside of a template ---
 
+// The text of a warning or error, and whether a text is one.
 std::string guardrail_text(std::string_view guardrail, std::string_view message);
 bool is_guardrail_text(std::string_view message);
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // LIST ROLES, LIST USERS and LIST PERMISSIONS.
+//
+// All three read the roles of the request's schema snapshot; nothing is asked of other nodes. Who
+// may see what is decided when they run, and not by required_access(): with DESCRIBE on all roles a
+// client sees everything, without it himself and the roles that are granted to him.
 #include <algorithm>
 
 #include "cql/prepare/prepare_roles.h"
@@ -9,12 +13,14 @@
 namespace tetrad::cql {
 namespace {
 
+/// A cell of RowsResult::cells: i32 size and bytes.
 void append_cell(Bytes& out, BytesView value) {
   const Bytes size = make_int(static_cast<int32_t>(value.size()));
   out.append(size);
   out.append(value);
 }
 
+/// Of `options`, a column that Cassandra's answer has and that is always empty here.
 TypePtr text_map() { return make_map(text_type(), text_type(), false); }
 
 ResultMetadataPtr metadata(const char* table,
@@ -24,10 +30,12 @@ ResultMetadataPtr metadata(const char* table,
   return std::make_shared<const ResultMetadata>(std::move(specs));
 }
 
+/// DESCRIBE ON ALL ROLES, his own or granted.
 bool may_describe(const RoleSet& roles, std::string_view client) {
   return (roles.permissions(client, kAllRoles) & set_of(Permission::kDescribe)) != 0;
 }
 
+/// LIST ROLES and LIST USERS. LIST USERS shows the roles that can log in.
 class ListRoles final : public Statement {
  public:
   explicit ListRoles(ast::ListRoles statement) : statement_(std::move(statement)) {
@@ -61,6 +69,8 @@ class ListRoles final : public Statement {
   }
 
  private:
+  /// The roles to list: all, those granted to the client, or those granted to the role of OF.
+  /// NORECURSIVE leaves out what is held through another role.
   Result<std::vector<const Role*>> select(const RoleSet& roles, const std::string& client) const {
     const bool sees_all = may_describe(roles, client);
     if (!statement_.of) {
@@ -100,6 +110,7 @@ class ListRoles final : public Statement {
   const ast::ListRoles statement_;
 };
 
+/// LIST PERMISSIONS, one row for each permission that a role has on a resource.
 class ListPermissions final : public Statement {
  public:
   ListPermissions(ast::ListPermissions statement, std::optional<std::string> resource)
@@ -134,6 +145,7 @@ class ListPermissions final : public Statement {
   }
 
  private:
+  /// Cassandra's order: the resource, the role, then the client's rights.
   Result<void> check(const SchemaSnapshot& schema, const std::string& client) const {
     if (resource_ && !is_there(*resource_, schema))
       return fail(ErrorCode::kInvalid, "{} doesn't exist", shown_resource(*resource_));
@@ -149,6 +161,8 @@ class ListPermissions final : public Statement {
                 statement_.of ? of : "everyone");
   }
 
+  /// Whether grants on `resource` are listed: on the one that was named and, unless NORECURSIVE, on
+  /// those above it, which hold for it, too.
   bool is_asked(std::string_view resource) const {
     if (!resource_ || resource == *resource_) return true;
     if (!statement_.recursive) return false;
@@ -162,6 +176,7 @@ class ListPermissions final : public Statement {
       if (!is_asked(resource)) continue;
       for (size_t i = 0; i < kPermissions; ++i) {
         if (((permissions & wanted_) >> i & 1) == 0) continue;
+        // `role` and `username` are the same.
         append_cell(result.cells, role.name);
         append_cell(result.cells, role.name);
         append_cell(result.cells, shown_resource(resource));

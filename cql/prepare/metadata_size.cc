@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counts what metadata takes without making it. Types are shared, so each is measured once.
 #include "cql/prepare/metadata_size.h"
 
 #include <unordered_map>

@@ -9,6 +9,7 @@
 
 namespace tetrad::cql {
 
+/// What the metadata of one answer may take; rows come beside it.
 inline constexpr size_t kMetadataBytesMax = 8u << 20;
 
 /// `columns`: of a result, or markers. Errors: kInvalid, they take more than kMetadataBytesMax.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The warning for options that are kept and shown and have no effect. Only options that the
+// statement names and that differ from a new table's are warned of, so a statement that writes out
+// defaults gets no warning.
 #include "cql/prepare/option_effects.h"
 
 #include <algorithm>
@@ -14,6 +17,7 @@ struct IdleOption {
   bool (*differs)(const TableOptions& a, const TableOptions& b);
 };
 
+/// Instantiated with a pointer to a member of TableOptions.
 template <auto kMember>
 bool differs(const TableOptions& a, const TableOptions& b) {
   return a.*kMember != b.*kMember;
@@ -25,6 +29,8 @@ constexpr std::string_view kOwnReads =
     "the coordinator asks a further replica after 30 ms, and reads repair what differs";
 constexpr std::string_view kNoSnapshots = "there are no snapshots and backups of files";
 
+// The order of the table is that of the names in the warning. An option that gets an effect leaves
+// it.
 constexpr std::array kIdleOptions = {
     IdleOption{"compaction", kOneStore, differs<&TableOptions::compaction>},
     IdleOption{"compression", kOneStore, differs<&TableOptions::compression>},

@@ -55,6 +55,7 @@ Result<IndexOptions> options_of(const ast::CreateIndex& statement) {
   return options;
 }
 
+/// Names of indexes are unique in a keyspace, not in a table.
 bool has_index(const KeyspaceSchema& keyspace, std::string_view name) {
   return std::ranges::any_of(keyspace.tables, [&](const auto& table) {
     return std::ranges::count(table.second->indexes, name, &IndexSchema::name) != 0;
@@ -76,12 +77,14 @@ std::string default_name(const KeyspaceSchema& keyspace, const std::string& tabl
   return name;
 }
 
+/// ASCII letters, digits and underscores, at least one.
 bool is_word(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   });
 }
 
+/// The target that is meant: of a collection without a word it is its values.
 IndexTarget target_of(const ast::IndexTarget& written, const DataType& type) {
   switch (written.kind) {
     case ast::IndexTarget::Kind::kKeys:
@@ -103,6 +106,7 @@ std::string_view target_word(IndexTarget target) {
   return kWords[static_cast<size_t>(target)];
 }
 
+/// Durations have no order, and none of the indexes can hold them.
 Result<void> check_durations(const DataType& type) {
   if (!type.references_duration()) return {};
   const char* what = type.is_collection()              ? "collections containing durations"
@@ -229,6 +233,8 @@ struct ClassRequest {
   IndexOptions options;
 };
 
+/// USING, CUSTOM and WITH, with the guardrails on classes. Whether there is such a class is checked
+/// later, as in Cassandra.
 Result<ClassRequest> class_of(const ast::CreateIndex& statement, const Guardrails& guardrails) {
   ClassRequest request;
   // The class that stands for none is the native index, unless CUSTOM asks for a class.
@@ -246,6 +252,7 @@ Result<ClassRequest> class_of(const ast::CreateIndex& statement, const Guardrail
   return request;
 }
 
+/// The guardrail on the indexes of one table.
 Result<void> check_index_count(const ast::CreateIndex& statement, const TableSchema& table,
                                const PlanInput& input) {
   const std::string title = statement.name ? statement.name->name.text + " on" : "on";
@@ -305,6 +312,8 @@ Result<std::optional<IndexSchema>> index_of(const ast::CreateIndex& statement,
 
 }  // namespace
 
+// The table changes at once; its entries for rows that are stored already are made afterwards, in
+// the background.
 Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& input) {
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,
@@ -367,6 +376,7 @@ Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& inpu
   return out;
 }
 
+// The statement names no table: the index is looked for in all tables of the keyspace.
 Result<SchemaPlan> plan(const ast::DropIndex& statement, const PlanInput& input) {
   TETRAD_TRY(const std::string keyspace_name, keyspace_of(statement.name, input));
   const std::string& name = statement.name.name.text;

@@ -6,6 +6,7 @@
 
 namespace tetrad::cql {
 
+// Each gives a statement with its markers' names and types. Errors: kInvalid, kSyntax.
 Result<StatementPtr> prepare_insert(const ast::Insert& statement, const PrepareContext& context);
 Result<StatementPtr> prepare_insert_json(const ast::InsertJson& statement,
                                          const PrepareContext& context);

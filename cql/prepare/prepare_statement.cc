@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which preparer a statement goes to.
+// Which preparer a statement goes to, and what all prepared statements have in common: a bound on
+// the metadata of their markers, their size, and their name in the audit log.
 #include "cql/prepare/metadata_size.h"
 #include "cql/prepare/prepare_modify.h"
 #include "cql/prepare/prepare_roles.h"
@@ -54,6 +55,7 @@ Result<StatementPtr> prepare_statement(const ast::Statement& statement,
   return prepared;
 }
 
+// EXECUTE on each overload: resources of functions have the types of their arguments.
 void UsedFunctions::add_required(RequiredAccess& out) const {
   const auto add = [&out](const auto& function) {
     std::vector<std::string> types;

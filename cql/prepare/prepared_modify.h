@@ -99,6 +99,8 @@ class ListCellIds {
   std::vector<Bytes> prepend(size_t count);
 
  private:
+  // A path is a time UUID whose sequence orders the elements of one moment. Appended ones count
+  // up; each block of prepended ones goes before the last block, in a time that runs backwards.
   Bytes make(uint64_t ticks, uint32_t sequence);
   base::Random& random_;
   const int64_t now_us_;
@@ -129,6 +131,7 @@ struct ListContents {
 
 /// Where a statement writes.
 struct BoundTarget {
+  // The product of both: each row of `clustering` in each partition.
   std::vector<PartitionTarget> partitions;
   BoundClustering clustering;  // of an INSERT one exact row, or nothing said when it has none
 };
@@ -253,6 +256,7 @@ class ModifyStatement final : public Statement {
   // UPDATE and DELETE.
   Restrictions where_;
   std::vector<ColumnOperation> static_operations_, regular_operations_;  // by column id
+  // What follows from the text alone. Set by ModifyPreparer.
   bool writes_rows_ = true;    // false: only static columns are touched
   bool deletes_rows_ = false;  // DELETE without columns
   bool lacks_rows_ = false;    // DELETE of columns that names no rows: fails where there are any
@@ -277,6 +281,7 @@ class BatchCheck {
   Result<void> check(BatchType type, bool has_timestamp) const;
 
  private:
+  // Over all statements that were added.
   const ModifyStatement* first_ = nullptr;
   bool has_conditions_ = false, has_counters_ = false, has_others_ = false;
   bool has_timestamps_ = false, has_several_tables_ = false;
@@ -292,6 +297,7 @@ class BatchStatement final : public Statement {
 
  private:
   friend class ModifyPreparer;
+  // USING of the batch; null where it is not written.
   BatchType type_ = BatchType::kLogged;
   ExpressionPtr timestamp_, timeout_;
   std::vector<std::shared_ptr<const ModifyStatement>> statements_;

@@ -41,6 +41,8 @@ class OffLoop;        // execute/off_loop.h
 
 /// A column of a result, or a bind marker.
 struct ColumnSpec {
+  // As the native protocol's column specification (v5, 4.2.5.2) names it. `name` is the alias, or
+  // the text of the selector.
   std::string keyspace, table, name;
   TypePtr type;
 };
@@ -74,10 +76,13 @@ struct QueryOptions {
 
 /// Settings that statements obey; a copy of the options that matter here.
 struct QuerySettings {
+  // From the options of the same names (conf/tetrad.yaml), in microseconds.
   int64_t read_timeout_us = 5'000'000, range_timeout_us = 10'000'000, write_timeout_us = 2'000'000;
   int64_t counter_write_timeout_us = 5'000'000;
   int64_t cas_contention_timeout_us = 1'000'000;
   int64_t truncate_timeout_us = 60'000'000, schema_timeout_us = 20'000'000;
+  // Limits on what one statement may write or name. Beyond them it is refused with kInvalid; the
+  // warning of a batch's size goes to the client.
   uint64_t mutation_bytes_max = 16u << 20;
   uint32_t key_bytes_max = 65'535;
   uint32_t batch_warn_bytes = 5u << 10, batch_fail_bytes = 50u << 10;
@@ -93,6 +98,7 @@ struct ClientState {
   std::string keyspace;      // of USE; "" if none
   std::string user;          // whose role it has; "" if nobody logged in
   bool must_log_in = false;  // the server has authentication on
+  // Of the socket's other end, as text: for the audit log, and for groups of addresses.
   std::string client_address;
   uint16_t client_port = 0;
   /// The schema with whose roles and groups it was last let in from its address; nil: never.
@@ -108,6 +114,7 @@ struct DiskGuard {
 
 /// Everything a running statement may touch. References outlive the statement's task.
 struct ExecuteContext {
+  // Of the shard that runs the statement; shared by all of its requests.
   base::Reactor& reactor;
   replication::Coordinator& coordinator;
   replication::MetaService& meta;
@@ -117,13 +124,16 @@ struct ExecuteContext {
   ScriptEngine& scripts;  // the shard's
   AnswerBudget& answers;  // the shard's
   SchemaPtr schema;       // the newest when the request came in
+  // Of the connection, and of this request alone.
   ClientState& client;
   QueryOptions options;
+  // Grow while the statement runs, and go into the answer's frame.
   std::vector<std::string> warnings;  // for the client
   /// Seconds since 1970 for TTL: options.now_in_seconds, else the node's time.
   int64_t now_s = 0;
   replication::TracePtr trace = {};  // null: the client asked for none
   RequestCharge charge = {};
+  // What limits the request. Null where the server runs a statement of its own.
   replication::ThroughputGate* throughput = nullptr;  // the shard's; null: nothing is limited
   DiskGuard* disk_guard = nullptr;  // the shard's; null: the server's own writes, never refused
   OffLoop* off_loop = nullptr;      // the shard's; null: all is done on the loop
@@ -134,6 +144,7 @@ struct ExecuteContext {
 /// One page of rows, encoded.
 struct RowsResult {
   ResultMetadataPtr metadata;
+  // Of this page; `cells` has row_count times as many cells as the metadata has columns.
   uint32_t row_count = 0;
   bool hides_position = false;  // the client must not read the keys in next_position
   Bytes cells;  // row by row, each cell i32 size (-1: null) and bytes: as the native protocol lays
@@ -141,9 +152,12 @@ struct RowsResult {
   std::optional<Bytes> next_position;  // there are more pages
 };
 /// The answer to USE: the connection's keyspace from now on.
+// The statement changes nothing: QueryProcessor stores the keyspace in the ClientState.
 struct SetKeyspaceResult {
   std::string keyspace;
 };
+/// What a statement answers: Void (monostate), rows, a keyspace, or an event of the schema. One of
+/// the kinds of RESULT of the native protocol (v5, 4.2.5) each.
 using StatementResult = std::variant<std::monostate, RowsResult, SetKeyspaceResult, SchemaChange>;
 
 /// One permission on one resource (schema/roles.h).
@@ -152,8 +166,8 @@ struct RequiredPermission {
   std::string resource;
 };
 
-/// Masked columns that WHERE of a SELECT or IF restricts: who sees their values only masked must not
-/// find them by asking.
+/// Masked columns that WHERE of a SELECT or IF restricts: who sees their values only masked must
+/// not find them by asking.
 struct RestrictedMasks {
   std::string keyspace, table;
   std::vector<std::string> columns;
@@ -179,10 +193,11 @@ class UsedFunctions {
   void add_required(RequiredAccess& out) const;
   /// How many calls of functions the statement has.
   size_t call_count() const { return functions_.size() + aggregates_.size(); }
-  /// Whether all of them are in the snapshot as they were.
+  /// Whether all of them are in the snapshot as they were, compared by value.
   bool are_current(const SchemaSnapshot& schema) const;
 
  private:
+  // One entry for each call. An aggregate brings its state and final functions along.
   std::vector<FunctionPtr> functions_;
   std::vector<AggregatePtr> aggregates_;
 };
@@ -227,6 +242,7 @@ class Statement {
                                                 std::span<const BoundValue> values) const = 0;
 
  protected:
+  // Set by the preparer, never later.
   std::vector<ColumnSpec> bind_variables_;
   std::vector<uint16_t> partition_key_indexes_;
   ResultMetadataPtr result_metadata_;
@@ -235,9 +251,11 @@ class Statement {
   UsedFunctions used_functions_;
 
  private:
+  // Set by prepare_statement() before anybody else has the statement.
   size_t token_count_ = 0;
   StatementSubject subject_;
 };
+/// Shared by the cache of prepared statements and the requests that run it; the last one frees it.
 using StatementPtr = std::shared_ptr<const Statement>;
 
 /// What a statement is prepared with. Lives as long as that takes.
@@ -255,8 +273,10 @@ struct PrepareContext {
 Result<StatementPtr> prepare_statement(const ast::Statement& statement,
                                        const PrepareContext& context);
 
-/// A BATCH frame of the protocol: statements already prepared, each with its values.
+/// One part of a BATCH frame of the protocol (v5, 4.1.7): statements already prepared, each with
+/// its values.
 struct BatchEntry {
+  // The values of one statement in the order of its markers; their views are into the frame.
   StatementPtr statement;
   std::vector<BoundValue> values;
 };

@@ -18,6 +18,8 @@ Result<RestrictionPtr> read_relation(const ast::Relation& relation, ExpressionBu
 /// "UPDATE" or "DELETE".
 std::string_view statement_name(WhereOf of);
 
+/// The columns' names with `between` between them: ", ", " ," and "," all occur in Cassandra's
+/// texts.
 std::string join_names(std::span<const ColumnSchema* const> columns, std::string_view between);
 
 }  // namespace tetrad::cql

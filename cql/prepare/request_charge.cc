@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Request units of one request, counted as weight (kWeightOfUnit of it are 1 RU) so that sums stay
+// whole. A read at ONE counts once, at a higher level twice; a written row five times what reading
+// it costs.
 #include "cql/prepare/request_charge.h"
 
 #include <algorithm>
@@ -14,6 +17,7 @@ using storage::kWeightOfUnit;
 using storage::row_weight;
 
 constexpr uint64_t kWriteFactor = 5;
+// 2.5 RU for each further physical partition that a read asks.
 constexpr uint64_t kWeightOfFurtherPartition = 5 * kWeightOfUnit / 2;
 
 bool asks_one_replica(ConsistencyLevel level) {
@@ -43,10 +47,12 @@ void RequestCharge::add_write(std::span<const storage::Mutation> mutations) {
 
 void RequestCharge::add_schema_change() { weight_ += write_weight(0); }
 
+// To two decimals, as clients see it.
 double RequestCharge::units() const {
   return std::round(100 * static_cast<double>(weight_) / kWeightOfUnit) / 100;
 }
 
+// The value of the custom payload: an IEEE 754 double, big-endian.
 Bytes encode_request_charge(double units) {
   Bytes out(8, '\0');
   base::store_big_endian(out.data(), std::bit_cast<uint64_t>(units));

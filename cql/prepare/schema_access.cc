@@ -73,6 +73,7 @@ struct Rights {
   }
 };
 
+/// Whether there is an overload for the statement; others are refused to all but superusers.
 template <class T>
 concept OnSchema = requires(const Rights& rights, const T& statement) {
   rights(statement);
@@ -136,6 +137,7 @@ void add_schema_access(const ast::Statement& statement, const std::string& keysp
       statement);
 }
 
+// `answer` names the object that the plan found; its kind says whether it is new.
 Result<void> check_change_access(const ast::Statement& statement, const SchemaChange& answer,
                                  const SchemaSnapshot& schema, std::string_view role) {
   if (std::holds_alternative<ast::DropIndex>(statement)) {
@@ -165,6 +167,7 @@ Result<void> check_change_access(const ast::Statement& statement, const SchemaCh
   return {};
 }
 
+// Unset: the role is dropped.
 void put_roles(const std::map<std::string, std::optional<Role>>& changed,
                replication::SchemaChange& change) {
   for (const auto& [name, role] : changed)
@@ -172,6 +175,7 @@ void put_roles(const std::map<std::string, std::optional<Role>>& changed,
                                 role ? std::optional(role_text(*role)) : std::nullopt);
 }
 
+// Only roles that change are written. Types have no permissions of their own.
 void follow_in_roles(const SchemaChange& answer, const RoleSet& roles, const std::string& creator,
                      replication::SchemaChange& change) {
   std::map<std::string, std::optional<Role>> changed;

@@ -20,6 +20,7 @@ namespace tetrad::cql {
 struct PlanInput {
   const SchemaSnapshot& schema;
   const replication::MetaState& meta;
+  // All outlive the planning, which has no yield point.
   const std::string& keyspace;  // in effect; "" if none
   const QuerySettings& settings;
   base::Random& random;  // table ids
@@ -36,6 +37,9 @@ struct SchemaPlan {
   bool nothing_to_do = false;          // IF [NOT] EXISTS said so
 };
 
+// One for each schema statement, in the files plan_*.cc. Pure: the schema and the metadata change
+// only when the group has applied the plan. Errors: kInvalid, kConfig, kAlreadyExists,
+// kUnauthorized with Cassandra's texts, in Cassandra's order.
 Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::DropKeyspace& statement, const PlanInput& input);
@@ -76,7 +80,7 @@ std::string argument_text(const DataType& type);
 /// or that is the change's own.
 Result<void> check_change(const replication::SchemaChange& change,
                           const replication::MetaSnapshot& meta, const SchemaSnapshot& schema);
-/// Up to 48 letters, digits and underscores.
+/// At least one character, all of them letters, digits or underscores. Callers check the length.
 bool is_valid_object_name(std::string_view name);
 
 }  // namespace tetrad::cql

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The names of statements in the audit log. Types and categories are those of Cassandra 5.0
+// (AuditLogEntryType), so INSERT is an UPDATE and EXPLAIN, which Cassandra lacks, a SELECT.
+// Statements on roles name none.
 #include "cql/prepare/statement_subject.h"
 
 #include <array>
@@ -6,7 +9,8 @@
 namespace tetrad::cql {
 namespace {
 
-/// One overload for each kind of statement: a new one does not compile without.
+/// One overload for each kind of statement: a new one does not compile without. `in_effect`: the
+/// keyspace of names without one.
 struct SubjectOf {
   const std::string& in_effect;
   using Category = AuditCategory;
@@ -15,6 +19,7 @@ struct SubjectOf {
                             const ast::QualifiedName& name) const {
     return {type, category, name.keyspace ? name.keyspace->text : in_effect, name.name.text};
   }
+  // Functions and aggregates, by name without argument types.
   StatementSubject of_function(std::string_view type, const ast::FunctionName& name) const {
     return {type, Category::kDdl, name.keyspace ? name.keyspace->text : in_effect, name.name.text};
   }
@@ -42,6 +47,7 @@ struct SubjectOf {
   StatementSubject operator()(const ast::Delete& s) const {
     return of_table("DELETE", Category::kDml, s.table);
   }
+  // A batch may write to several tables, so it names none.
   StatementSubject operator()(const ast::Batch&) const { return {"BATCH", Category::kDml, "", ""}; }
   StatementSubject operator()(const ast::Truncate& s) const {
     return of_table("TRUNCATE", Category::kDdl, s.table);
@@ -131,6 +137,7 @@ struct SubjectOf {
 }  // namespace
 
 std::string_view name_of(AuditCategory category) {
+  // In the order of the enumeration.
   static constexpr std::array<std::string_view, kAuditCategories> kNames = {
       "QUERY", "DML", "DDL", "DCL", "OTHER", "AUTH", "ERROR", "PREPARE"};
   return kNames[static_cast<size_t>(category)];

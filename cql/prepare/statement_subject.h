@@ -12,6 +12,7 @@ namespace tetrad::cql {
 
 /// Groups of statements that an audit log is filtered by, as Cassandra's AuditLogEntryCategory.
 enum class AuditCategory : uint8_t { kQuery, kDml, kDdl, kDcl, kOther, kAuth, kError, kPrepare };
+/// For tables by category.
 inline constexpr size_t kAuditCategories = 8;
 
 /// "QUERY", "DML", …
@@ -19,6 +20,7 @@ std::string_view name_of(AuditCategory category);
 
 /// Type and names of a statement; made once, when it is prepared.
 struct StatementSubject {
+  // The defaults are those of a request that failed before it had a statement.
   std::string_view type = "REQUEST_FAILURE";  // as Cassandra's AuditLogEntryType
   AuditCategory category = AuditCategory::kError;
   std::string keyspace;  // "" where it has none

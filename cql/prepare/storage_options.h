@@ -10,11 +10,13 @@
 
 namespace tetrad::cql {
 
+/// ASCII letters only.
 std::string lower(std::string_view text);
 /// A class without a package is of this one.
 std::string full_class(std::string_view package, const std::string& name);
 
-/// Errors: kConfig.
+/// Each checks the map of one option and completes it: defaults are filled in, classes get their
+/// full names. Errors: kConfig.
 Result<void> check_caching(OptionMap& caching);
 Result<void> check_compaction(OptionMap& compaction);
 Result<void> check_compression(OptionMap& compression);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the plans for tables, views and indexes share: where a table is, and what columns and
+// options it may have. Each check stands in a plan where Cassandra makes it.
 #include "cql/prepare/table_checks.h"
 
 #include <algorithm>
@@ -48,6 +50,7 @@ Result<void> check_column_count(const std::string& table, size_t columns, const 
       });
 }
 
+// Sorted, so that a warning or error lists the names in one order.
 Result<ast::Properties> guarded_properties(const ast::Properties& properties,
                                            const PlanInput& input) {
   std::vector<std::string> names;
@@ -63,6 +66,7 @@ Result<ast::Properties> guarded_properties(const ast::Properties& properties,
   return out;
 }
 
+// `options` as check_compression() left them: no compression is always {enabled: false}.
 Result<void> check_compressed(const TableOptions& options, const PlanInput& input) {
   const auto found = options.compression.find("enabled");
   return check_enabled(input.settings.guardrails.uncompressed_tables ||

@@ -16,12 +16,14 @@ namespace {
 
 using Map = std::map<std::string, std::string>;
 
+/// A string, number or other constant as text. Errors: kSyntax, it is a map.
 Result<std::string> simple_value(const ast::Property& property) {
   if (const auto* literal = std::get_if<ast::Literal>(&property.value.value)) return literal->text;
   return fail(ErrorCode::kSyntax, "Invalid value for property '{}'. It should be a string",
               property.name.text);
 }
 
+/// A map; of a key that is written twice the last value stays. Errors: kSyntax.
 Result<Map> map_value(const ast::Property& property) {
   const auto* entries = std::get_if<ast::PropertyValue::Map>(&property.value.value);
   if (entries == nullptr) {
@@ -33,6 +35,7 @@ Result<Map> map_value(const ast::Property& property) {
   return out;
 }
 
+// The number must be the whole text. Errors: kSyntax, as Cassandra has them.
 Result<int32_t> integer(std::string_view name, const std::string& text) {
   int32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -51,6 +54,7 @@ Result<double> real(std::string_view name, const std::string& text) {
   return value;
 }
 
+/// The words of Cassandra's PropertyDefinitions, in any case.
 Result<bool> boolean(std::string_view name, const std::string& text) {
   const std::string word = lower(text);
   if (word == "1" || word == "true" || word == "yes") return true;
@@ -62,6 +66,7 @@ Result<bool> boolean(std::string_view name, const std::string& text) {
               text, name);
 }
 
+/// Errors: kConfig, less than `least`; kSyntax, no number.
 Result<int32_t> integer_at_least(const ast::Property& property, int32_t least) {
   TETRAD_TRY(const std::string text, simple_value(property));
   TETRAD_TRY(const int32_t value, integer(property.name.text, text));
@@ -87,6 +92,7 @@ TableOptions default_table_options() {
   return options;
 }
 
+// One list: each property with its check, in one piece, so that a property is found by its name.
 Result<void> apply_table_properties(const ast::Properties& properties, TableOptions& options,
                                     std::optional<Uuid>& id) {
   for (const ast::Property& property : properties) {
@@ -207,6 +213,7 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
 
 namespace {
 
+/// A replication factor: a number, 0 included.
 Result<void> check_factor(const std::string& text) {
   // "4" or "4/1" (transient replicas, off in Cassandra by default).
   int32_t factor = 0;
@@ -293,6 +300,7 @@ Result<Map> check_replication(const std::string& keyspace, Map given,
 
 }  // namespace
 
+// Throughputs are read together at the end: the two options exclude each other.
 Result<KeyspaceProperties> read_keyspace_properties(const std::string& keyspace,
                                                     const ast::Properties& properties,
                                                     const std::set<std::string>& data_centers,

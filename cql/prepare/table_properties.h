@@ -14,7 +14,7 @@
 
 namespace tetrad::cql {
 
-/// Of a new table, as Cassandra has them.
+/// Those of a new table, as Cassandra has them; DESCRIBE shows them all.
 TableOptions default_table_options();
 
 /// Changes `options` as the properties say. `id` gets the value of the property id, which is no
@@ -22,7 +22,8 @@ TableOptions default_table_options();
 Result<void> apply_table_properties(const ast::Properties& properties, TableOptions& options,
                                     std::optional<Uuid>& id);
 
-/// Of CREATE and ALTER KEYSPACE; what is not named stays unset.
+/// WITH of CREATE and ALTER KEYSPACE. What is not named stays unset: CREATE takes a default for it,
+/// ALTER leaves it as it is.
 struct KeyspaceProperties {
   std::optional<std::map<std::string, std::string>> replication;  // "class" in full
   std::optional<bool> durable_writes;

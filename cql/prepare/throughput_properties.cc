@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Throughput in request units for each second, with the names and the steps of Cosmos DB:
+// provisioned from 400 by 100, autoscale from 1,000 by 1,000. 0 takes the limit away.
 #include "cql/prepare/throughput_properties.h"
 
 #include <algorithm>
@@ -14,6 +16,7 @@ struct Kind {
   uint32_t least, step;
 };
 
+// RU/s, for one table or keyspace.
 constexpr uint32_t kMost = 1'000'000;
 constexpr Kind kProvisioned = {kProvisionedThroughput, "tetrad_provisioned_throughput", 400, 100};
 constexpr Kind kAutoscaleMax = {kAutoscaleMaxThroughput, "tetrad_autoscale_max_throughput", 1'000,
@@ -58,6 +61,8 @@ bool is_throughput_property(std::string_view name) {
   return is_of(kProvisioned, name) || is_of(kAutoscaleMax, name);
 }
 
+// A statement that names a throughput itself is not changed: the text wins over the payload. The
+// payload's value goes the way of a written one, so it has the same checks and errors.
 ast::Properties with_payload(ast::Properties properties, std::optional<BytesView> payload) {
   const auto of_throughput = [](const ast::Property& property) {
     return is_throughput_property(property.name.text);
@@ -70,6 +75,7 @@ ast::Properties with_payload(ast::Properties properties, std::optional<BytesView
   return properties;
 }
 
+// Named alone, each of the two sets the other to 0: a table has one kind of limit.
 Result<void> apply_throughput(const ast::Properties& properties, ThroughputSetting& options) {
   TETRAD_TRY(const auto provisioned, named(properties, kProvisioned));
   TETRAD_TRY(const auto autoscale_max, named(properties, kAutoscaleMax));
