@@ -41,6 +41,55 @@ std::string expanded_text(const DataType& type) {
   return type.is_collection() && !type.is_multi_cell() ? "frozen<" + text + ">" : text;
 }
 
+/// Whether a column of this kind and type may join the table, and whether it agrees with a dropped
+/// column of its name.
+Result<void> check_added_column(const ColumnSchema& column, const TableSchema& table) {
+  if (column.kind == ColumnKind::kStatic && table.clustering().empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Static columns are only useful (and thus allowed) if the table has at least one "
+                "clustering column");
+  }
+  if (column.type->is_counter() && !table.is_counter) {
+    return fail(ErrorCode::kConfig,
+                "{}: Cannot have a counter column (\"{}\") in a non counter table",
+                table.qualified_name(), column.name);
+  }
+  if (!column.type->is_counter() && table.is_counter) {
+    return fail(ErrorCode::kConfig,
+                "{}: Cannot have a non counter column (\"{}\") in a counter table",
+                table.qualified_name(), column.name);
+  }
+  // Cells of the dropped column may still be stored, and those newer than the drop would show
+  // under the new type.
+  for (const DroppedColumn& dropped : table.dropped_columns) {
+    if (dropped.name != column.name) continue;
+    TETRAD_TRY(const TypePtr old_type, parse_type(dropped.type_text));
+    if (!is_value_compatible(*column.type, *old_type) ||
+        column.type->is_multi_cell() != old_type->is_multi_cell()) {
+      return fail(ErrorCode::kInvalid,
+                  "Cannot add a column '{}' of type {}, incompatible with previously dropped "
+                  "column '{}' of type {}",
+                  column.name, column.type->cql_text(), column.name, dropped.type_text);
+    }
+    if (dropped.kind != column.kind) {
+      const auto word = [](ColumnKind kind) {
+        return kind == ColumnKind::kStatic ? "STATIC" : "REGULAR";
+      };
+      return fail(ErrorCode::kInvalid,
+                  "Cannot re-add previously dropped column '{}' of kind {}, incompatible with "
+                  "previous kind {}",
+                  column.name, word(column.kind), word(dropped.kind));
+    }
+    if (column.type->is_counter()) {
+      return fail(ErrorCode::kInvalid, "Cannot re-add previously dropped counter column {}",
+                  column.name);
+    }
+  }
+  return {};
+}
+
+/// ADD. A column that was dropped gets its old id back where its old cells can be read with the new
+/// type, else a new one.
 Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& keyspace,
                          const PlanInput& input, TableSchema& table,
                          std::vector<ColumnSchema>& columns, bool& changed) {
@@ -64,47 +113,7 @@ Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& ke
     TETRAD_TRY(column.type, resolve_type(definition.type, keyspace));
     TETRAD_TRY_VOID(check_nesting(*column.type));
     column.kind = definition.is_static ? ColumnKind::kStatic : ColumnKind::kRegular;
-    if (definition.is_static && table.clustering().empty()) {
-      return fail(ErrorCode::kInvalid,
-                  "Static columns are only useful (and thus allowed) if the table has at least one "
-                  "clustering column");
-    }
-    if (column.type->is_counter() && !table.is_counter) {
-      return fail(ErrorCode::kConfig,
-                  "{}: Cannot have a counter column (\"{}\") in a non counter table",
-                  table.qualified_name(), name);
-    }
-    if (!column.type->is_counter() && table.is_counter) {
-      return fail(ErrorCode::kConfig,
-                  "{}: Cannot have a non counter column (\"{}\") in a counter table",
-                  table.qualified_name(), name);
-    }
-    // Cells of the dropped column may still be stored, and those newer than the drop would show
-    // under the new type.
-    for (const DroppedColumn& dropped : table.dropped_columns) {
-      if (dropped.name != name) continue;
-      TETRAD_TRY(const TypePtr old_type, parse_type(dropped.type_text));
-      if (!is_value_compatible(*column.type, *old_type) ||
-          column.type->is_multi_cell() != old_type->is_multi_cell()) {
-        return fail(ErrorCode::kInvalid,
-                    "Cannot add a column '{}' of type {}, incompatible with previously dropped "
-                    "column '{}' of type {}",
-                    name, column.type->cql_text(), name, dropped.type_text);
-      }
-      if (dropped.kind != column.kind) {
-        const auto word = [](ColumnKind kind) {
-          return kind == ColumnKind::kStatic ? "STATIC" : "REGULAR";
-        };
-        return fail(ErrorCode::kInvalid,
-                    "Cannot re-add previously dropped column '{}' of kind {}, incompatible with "
-                    "previous kind {}",
-                    name, word(column.kind), word(dropped.kind));
-      }
-      if (column.type->is_counter()) {
-        return fail(ErrorCode::kInvalid, "Cannot re-add previously dropped counter column {}",
-                    name);
-      }
-    }
+    TETRAD_TRY_VOID(check_added_column(column, table));
     // A column that comes back as it was shows the cells that are newer than the drop; where the
     // type is another the bytes of many cells could not be read.
     const auto before = std::ranges::find(table.dropped_columns, name, &DroppedColumn::name);
@@ -127,6 +136,8 @@ std::string indexes_on(const TableSchema& table, std::string_view column) {
   return names;
 }
 
+/// DROP. The column goes into dropped_columns with the time of its drop: rows may keep
+/// its cells, and reads leave out those up to that time (RowLayout::dropped_until_us).
 Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input,
                           TableSchema& table, std::vector<ColumnSchema>& columns, bool& changed) {
   int64_t dropped_at_us = input.now_us;
@@ -184,6 +195,7 @@ Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input
   return {};
 }
 
+/// RENAME, of key columns alone: they are stored by position, so no row changes.
 Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table,
                             std::vector<ColumnSchema>& columns, bool& changed) {
   for (const auto& [from, to] : action.renames) {
@@ -219,7 +231,7 @@ Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table
   return {};
 }
 
-/// ALTER column MASKED WITH …, or DROP MASKED.
+/// ALTER column MASKED WITH …, or DROP MASKED. The guardrail on masks stops new ones only.
 Result<void> mask_column(const ast::MaskColumn& action, const PlanInput& input,
                          const TableSchema& table, std::vector<ColumnSchema>& columns,
                          bool& changed) {
@@ -240,6 +252,82 @@ Result<void> mask_column(const ast::MaskColumn& action, const PlanInput& input,
   }
   changed = !equal_masks(before, column->mask);
   return {};
+}
+
+/// ALTER TABLE ... WITH. The properties are checked as those of CREATE TABLE, then those that
+/// cannot be changed later are refused.
+Result<void> alter_options(const ast::TableOptions& action, const PlanInput& input,
+                           TableSchema& table) {
+  std::optional<Uuid> id;
+  TETRAD_TRY(const auto properties,
+             guarded_properties(with_payload(action.properties, input.throughput_payload), input));
+  if (std::ranges::any_of(properties, [](const ast::Property& property) {
+        return property.name.text == "tetrad_initial_partitions";
+      })) {
+    return fail(ErrorCode::kConfig,
+                "Cannot alter tetrad_initial_partitions: it counts when a table is created, "
+                "afterwards physical partitions split by themselves");
+  }
+  TETRAD_TRY_VOID(apply_table_properties(properties, table.options, id));
+  if (auto warning = no_effect_warning(properties, table.options, default_table_options()))
+    input.warnings.push_back(std::move(*warning));
+  TETRAD_TRY_VOID(check_compressed(table.options, input));
+  if (id) return fail(ErrorCode::kConfig, "Cannot alter table id.");
+  if (!action.clustering_order.empty()) {
+    return fail(ErrorCode::kInvalid, "Cannot alter the clustering order of table {}.{}",
+                table.keyspace, table.name);
+  }
+  if (table.is_counter && table.options.default_time_to_live_s != 0) {
+    return fail(ErrorCode::kInvalid, "Cannot set default_time_to_live on a table with counters");
+  }
+  if (!table.views.empty() && table.options.gc_grace_seconds == 0) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, "
+                "since this value is used to TTL undelivered updates. Setting gc_grace_seconds "
+                "too low might cause undelivered updates to expire before being replayed.");
+  }
+  return {};
+}
+
+/// Whether DROP COMPACT STORAGE is allowed, and the table is a compact one.
+Result<void> check_drop_compact(const TableSchema& table, const PlanInput& input) {
+  if (!input.settings.guardrails.drop_compact_storage) {
+    return fail(ErrorCode::kInvalid,
+                "DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
+  }
+  if (!table.is_compact_storage) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
+  }
+  return {};
+}
+
+/// Does one action to `table` and `columns`, which begin as copies of those of `old`. False: the
+/// action changes nothing (IF [NOT] EXISTS).
+Result<bool> apply_action(const decltype(ast::AlterTable::action)& action,
+                          const KeyspaceSchema& keyspace, const TableSchema& old,
+                          const PlanInput& input, TableSchema& table,
+                          std::vector<ColumnSchema>& columns) {
+  bool changed = false;
+  if (const auto* add = std::get_if<ast::AddColumns>(&action)) {
+    TETRAD_TRY_VOID(add_columns(*add, keyspace, input, table, columns, changed));
+  } else if (const auto* drop = std::get_if<ast::DropColumns>(&action)) {
+    TETRAD_TRY_VOID(drop_columns(*drop, input, table, columns, changed));
+  } else if (const auto* rename = std::get_if<ast::RenameColumns>(&action)) {
+    TETRAD_TRY_VOID(rename_columns(*rename, table, columns, changed));
+  } else if (const auto* options = std::get_if<ast::TableOptions>(&action)) {
+    TETRAD_TRY_VOID(alter_options(*options, input, table));
+    changed = table_text(table) != table_text(old);
+  } else if (std::holds_alternative<ast::AlterColumnType>(action)) {
+    return fail(ErrorCode::kInvalid, "Altering column types is no longer supported");
+  } else if (const auto* mask = std::get_if<ast::MaskColumn>(&action)) {
+    TETRAD_TRY_VOID(mask_column(*mask, input, table, columns, changed));
+  } else {
+    TETRAD_TRY_VOID(check_drop_compact(table, input));
+    drop_compact(table, columns);
+    changed = true;
+  }
+  return changed;
 }
 
 /// The column of that name has the same mask in the table's views.
@@ -283,6 +371,9 @@ void add_to_views(const KeyspaceSchema& keyspace, const TableSchema& before,
 
 }  // namespace
 
+// 1. The table, which must be no view. 2. The guardrail on changing columns. 3. apply_action() on a
+// copy.
+// 4. Version, limits on columns and vectors. 5. What follows for views and for stores.
 Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input) {
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,
@@ -304,65 +395,13 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   }
   TableSchema table = *old;
   std::vector<ColumnSchema> columns = old->columns();
-  bool changed = false;
   TETRAD_TRY_VOID(
       check_enabled(input.settings.guardrails.alter_table ||
                         std::holds_alternative<ast::TableOptions>(statement.action) ||
                         std::holds_alternative<ast::DropCompactStorage>(statement.action),
                     "alter_table", "ALTER TABLE changing columns"));
-  if (const auto* add = std::get_if<ast::AddColumns>(&statement.action)) {
-    TETRAD_TRY_VOID(add_columns(*add, *keyspace, input, table, columns, changed));
-  } else if (const auto* drop = std::get_if<ast::DropColumns>(&statement.action)) {
-    TETRAD_TRY_VOID(drop_columns(*drop, input, table, columns, changed));
-  } else if (const auto* rename = std::get_if<ast::RenameColumns>(&statement.action)) {
-    TETRAD_TRY_VOID(rename_columns(*rename, table, columns, changed));
-  } else if (const auto* options = std::get_if<ast::TableOptions>(&statement.action)) {
-    std::optional<Uuid> id;
-    TETRAD_TRY(
-        const auto properties,
-        guarded_properties(with_payload(options->properties, input.throughput_payload), input));
-    if (std::ranges::any_of(properties, [](const ast::Property& property) {
-          return property.name.text == "tetrad_initial_partitions";
-        })) {
-      return fail(ErrorCode::kConfig,
-                  "Cannot alter tetrad_initial_partitions: it counts when a table is created, "
-                  "afterwards physical partitions split by themselves");
-    }
-    TETRAD_TRY_VOID(apply_table_properties(properties, table.options, id));
-    if (auto warning = no_effect_warning(properties, table.options, default_table_options()))
-      input.warnings.push_back(std::move(*warning));
-    TETRAD_TRY_VOID(check_compressed(table.options, input));
-    if (id) return fail(ErrorCode::kConfig, "Cannot alter table id.");
-    if (!options->clustering_order.empty()) {
-      return fail(ErrorCode::kInvalid, "Cannot alter the clustering order of table {}.{}",
-                  keyspace_name, name);
-    }
-    if (table.is_counter && table.options.default_time_to_live_s != 0) {
-      return fail(ErrorCode::kInvalid, "Cannot set default_time_to_live on a table with counters");
-    }
-    if (!table.views.empty() && table.options.gc_grace_seconds == 0) {
-      return fail(ErrorCode::kInvalid,
-                  "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, "
-                  "since this value is used to TTL undelivered updates. Setting gc_grace_seconds "
-                  "too low might cause undelivered updates to expire before being replayed.");
-    }
-    changed = table_text(table) != table_text(*old);
-  } else if (std::holds_alternative<ast::AlterColumnType>(statement.action)) {
-    return fail(ErrorCode::kInvalid, "Altering column types is no longer supported");
-  } else if (const auto* mask = std::get_if<ast::MaskColumn>(&statement.action)) {
-    TETRAD_TRY_VOID(mask_column(*mask, input, table, columns, changed));
-  } else {
-    if (!input.settings.guardrails.drop_compact_storage) {
-      return fail(ErrorCode::kInvalid,
-                  "DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
-    }
-    if (!table.is_compact_storage) {
-      return fail(ErrorCode::kInvalid,
-                  "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
-    }
-    drop_compact(table, columns);
-    changed = true;
-  }
+  TETRAD_TRY(const bool changed,
+             apply_action(statement.action, *keyspace, *old, input, table, columns));
   if (!changed) {
     out.nothing_to_do = true;
     return out;
@@ -370,6 +409,7 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   out.answer = table_changed(Kind::kUpdated, keyspace_name, name);
   table.version.value += 1;
   table.set_columns(std::move(columns));
+  // Only a table that grows is checked: one that is beyond a lowered limit can still lose columns.
   if (table.columns().size() > old->columns().size()) {
     TETRAD_TRY_VOID(check_column_count(name, table.columns().size(), input));
   }
@@ -382,7 +422,7 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   add_to_views(*keyspace, *old, table, out.change);
   if (const auto* mask = std::get_if<ast::MaskColumn>(&statement.action))
     mask_in_views(*keyspace, table, mask->column.text, out.change);
-  // What stores and tablets need to know apart from the text.
+  // What stores and tablets need to know apart from the text; an index, a mask or a comment is not.
   if (table.options.max_partition_mb != old->options.max_partition_mb ||
       table.options.cdc != old->options.cdc ||
       table.options.throughput.ru_per_s() != old->options.throughput.ru_per_s()) {

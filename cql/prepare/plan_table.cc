@@ -21,6 +21,7 @@ namespace {
 
 using Kind = SchemaChange::Kind;
 
+/// Keys need one order and one value: no counters, no durations, nothing of many cells.
 Result<void> check_key_column(const std::string& keyspace, const std::string& name,
                               const DataType& type) {
   if (type.is_counter()) {
@@ -42,6 +43,7 @@ Result<void> check_key_column(const std::string& keyspace, const std::string& na
               keyspace, type.cql_text(), name);
 }
 
+/// Before all else of CREATE TABLE: Cassandra finds it while it reads the statement.
 Result<void> check_duplicates(const std::vector<ast::ClusteringOrder>& orders,
                               const std::string& table) {
   std::set<std::string> seen;
@@ -96,6 +98,64 @@ Result<std::vector<bool>> clustering_directions(const std::vector<ast::Clusterin
   return descending;
 }
 
+/// Gives the columns of PRIMARY KEY their kinds, positions and directions. `descending`: of the
+/// clustering columns.
+Result<void> place_key(const std::string& table, const std::string& keyspace,
+                       const ast::PrimaryKey& key, const std::vector<bool>& descending,
+                       std::vector<ColumnSchema>& columns) {
+  std::set<std::string> key_names;
+  const auto place = [&](const ast::Identifier& name, ColumnKind kind, size_t position,
+                         bool desc) -> Result<void> {
+    const auto column = std::find_if(columns.begin(), columns.end(),
+                                     [&](const auto& c) { return c.name == name.text; });
+    if (column == columns.end()) {
+      return fail(ErrorCode::kInvalid,
+                  "Unknown column '{}' referenced in PRIMARY KEY for table '{}'", name.text, table);
+    }
+    if (!key_names.insert(name.text).second) {
+      return fail(ErrorCode::kInvalid, "Duplicate column '{}' in PRIMARY KEY clause for table '{}'",
+                  name.text, table);
+    }
+    if (column->kind == ColumnKind::kStatic) {
+      return fail(ErrorCode::kInvalid, "Static column '{}' cannot be part of the PRIMARY KEY",
+                  name.text);
+    }
+    TETRAD_TRY_VOID(check_key_column(keyspace, name.text, *column->type));
+    column->kind = kind;
+    column->position = static_cast<uint32_t>(position);
+    column->descending = desc;
+    return {};
+  };
+  for (size_t i = 0; i < key.partition.size(); ++i) {
+    TETRAD_TRY_VOID(place(key.partition[i], ColumnKind::kPartitionKey, i, false));
+  }
+  for (size_t i = 0; i < key.clustering.size(); ++i) {
+    TETRAD_TRY_VOID(place(key.clustering[i], ColumnKind::kClustering, i, descending[i]));
+  }
+  return {};
+}
+
+/// Static columns need clustering columns beside them, counters no values.
+Result<void> check_column_kinds(const std::vector<ColumnSchema>& columns,
+                                const ast::PrimaryKey& key) {
+  // A table has counters or values, never both: the two are written in different ways.
+  size_t counters = 0, values = 0;
+  for (const auto& column : columns) {
+    if (column.is_primary_key()) continue;
+    (column.type->is_counter() ? counters : values)++;
+    if (column.kind == ColumnKind::kStatic && key.clustering.empty()) {
+      return fail(ErrorCode::kInvalid,
+                  "Static columns are only useful (and thus allowed) if the table has at least one "
+                  "clustering column");
+    }
+  }
+  if (counters != 0 && values != 0) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot mix counter and non counter columns in the same table");
+  }
+  return {};
+}
+
 // In the order of the statement; TableSchema::set_columns sorts them. Masks come later (add_masks),
 // which relies on this order.
 Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
@@ -126,52 +186,12 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
   const ast::PrimaryKey& key = statement.primary_keys.front();
   TETRAD_TRY(const std::vector<bool> descending,
              clustering_directions(statement.options.clustering_order, key.clustering));
-  std::set<std::string> key_names;
-  const auto place = [&](const ast::Identifier& name, ColumnKind kind, size_t position,
-                         bool desc) -> Result<void> {
-    const auto column = std::find_if(columns.begin(), columns.end(),
-                                     [&](const auto& c) { return c.name == name.text; });
-    if (column == columns.end()) {
-      return fail(ErrorCode::kInvalid,
-                  "Unknown column '{}' referenced in PRIMARY KEY for table '{}'", name.text, table);
-    }
-    if (!key_names.insert(name.text).second) {
-      return fail(ErrorCode::kInvalid, "Duplicate column '{}' in PRIMARY KEY clause for table '{}'",
-                  name.text, table);
-    }
-    if (column->kind == ColumnKind::kStatic) {
-      return fail(ErrorCode::kInvalid, "Static column '{}' cannot be part of the PRIMARY KEY",
-                  name.text);
-    }
-    TETRAD_TRY_VOID(check_key_column(keyspace.name, name.text, *column->type));
-    column->kind = kind;
-    column->position = static_cast<uint32_t>(position);
-    column->descending = desc;
-    return {};
-  };
-  for (size_t i = 0; i < key.partition.size(); ++i) {
-    TETRAD_TRY_VOID(place(key.partition[i], ColumnKind::kPartitionKey, i, false));
-  }
-  for (size_t i = 0; i < key.clustering.size(); ++i) {
-    TETRAD_TRY_VOID(place(key.clustering[i], ColumnKind::kClustering, i, descending[i]));
-  }
-  size_t counters = 0, values = 0;
-  for (const auto& column : columns) {
-    if (column.is_primary_key()) continue;
-    (column.type->is_counter() ? counters : values)++;
-    if (column.kind == ColumnKind::kStatic && key.clustering.empty()) {
-      return fail(ErrorCode::kInvalid,
-                  "Static columns are only useful (and thus allowed) if the table has at least one "
-                  "clustering column");
-    }
-  }
-  if (counters != 0 && values != 0) {
-    return fail(ErrorCode::kInvalid,
-                "Cannot mix counter and non counter columns in the same table");
-  }
+  TETRAD_TRY_VOID(place_key(table, keyspace.name, key, descending, columns));
+  TETRAD_TRY_VOID(check_column_kinds(columns, key));
   return columns;
 }
 
+/// Needs `columns` as columns_of() made them: the i-th of the statement is the i-th of the list.
 Result<void> add_masks(const ast::CreateTable& statement, const std::string& keyspace,
                        std::vector<ColumnSchema>& columns, const PlanInput& input) {
   for (size_t i = 0; i < columns.size(); ++i) {
@@ -183,6 +203,7 @@ Result<void> add_masks(const ast::CreateTable& statement, const std::string& key
   return {};
 }
 
+/// The guardrail on all tables of users, views among them, in all keyspaces.
 Result<void> check_table_count(const std::string& name, const PlanInput& input) {
   size_t tables = 1;
   for (const auto& [keyspace_name, keyspace] : input.schema.keyspaces()) {
@@ -202,12 +223,14 @@ Result<void> check_table_count(const std::string& name, const PlanInput& input) 
       });
 }
 
-/// 0: as placement decides.
+/// How many tablets a new table begins with: as many as the option says, and at least those that
+/// its throughput needs. 0: as placement decides.
 uint32_t initial_tablets(const TableOptions& options, const replication::Throughput& throughput,
                          const PlanInput& input) {
   return std::max(options.initial_partitions, replication::tablets_wanted(input.meta, throughput));
 }
 
+/// The guardrail on tables of time windows whose rows never expire.
 Result<void> check_twcs(const TableOptions& options, const PlanInput& input) {
   const Guardrails& guardrails = input.settings.guardrails;
   const auto found = options.compaction.find("class");
@@ -230,8 +253,46 @@ Result<void> check_twcs(const TableOptions& options, const PlanInput& input) {
   return {};
 }
 
+/// The name becomes a directory in Cassandra, so both have the same limits: letters, digits and
+/// underscores, 222 at most.
+Result<void> check_new_name(const std::string& keyspace, const std::string& name) {
+  if (!is_valid_object_name(name)) {
+    return fail(ErrorCode::kConfig,
+                "{}.{}: Table name must not be empty or not contain non-alphanumeric-underscore "
+                "characters (got \"{}\")",
+                keyspace, name, name);
+  }
+  if (name.size() > 222) {
+    return fail(ErrorCode::kConfig, "{}.{}: Table name is too long: {} characters, at most 222",
+                keyspace, name, name.size());
+  }
+  return {};
+}
+
+/// The checks that need the columns and the options together.
+Result<void> check_new_table(const TableSchema& table, const PlanInput& input) {
+  for (const ColumnSchema& column : table.columns()) {
+    TETRAD_TRY_VOID(
+        check_vectors(input.settings.guardrails, *column.type, column.name, input.warnings));
+  }
+  TETRAD_TRY_VOID(check_twcs(table.options, input));
+  TETRAD_TRY_VOID(check_compressed(table.options, input));
+  if (table.is_counter && table.options.default_time_to_live_s != 0) {
+    return fail(ErrorCode::kInvalid, "Cannot set default_time_to_live on a table with counters");
+  }
+  // The format rises when every node runs a program that knows counters.
+  if (table.is_counter && input.meta.format < replication::kFormatCounters) {
+    return fail(ErrorCode::kInvalid,
+                "tables with counters wait until all nodes run a program that knows them");
+  }
+  return {};
+}
+
 }  // namespace
 
+// 1. Guardrails on numbers. 2. Whether the name is free. 3. Options. 4. Columns and masks, then
+// what a compact table hides. 5. Column ids. 6. check_new_table(). 7. The table's id, given (WITH
+// id) or new. new_tables makes the metadata group give the table its tablets in the same change.
 Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& input) {
   const std::string& name = statement.name.name.text;
   TETRAD_TRY_VOID(check_duplicates(statement.options.clustering_order, name));
@@ -262,16 +323,7 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
     TETRAD_TRY_VOID(check_enabled(input.settings.guardrails.compact_tables, "compact_tables",
                                   "Creation of new COMPACT STORAGE tables"));
   }
-  if (!is_valid_object_name(name)) {
-    return fail(ErrorCode::kConfig,
-                "{}.{}: Table name must not be empty or not contain non-alphanumeric-underscore "
-                "characters (got \"{}\")",
-                keyspace_name, name, name);
-  }
-  if (name.size() > 222) {
-    return fail(ErrorCode::kConfig, "{}.{}: Table name is too long: {} characters, at most 222",
-                keyspace_name, name, name.size());
-  }
+  TETRAD_TRY_VOID(check_new_name(keyspace_name, name));
   TableSchema table;
   table.keyspace = keyspace_name;
   table.name = name;
@@ -291,19 +343,7 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
     if (!column.is_primary_key()) column.id = table.next_column_id++;
   }
   table.set_columns(std::move(columns));
-  for (const ColumnSchema& column : table.columns()) {
-    TETRAD_TRY_VOID(
-        check_vectors(input.settings.guardrails, *column.type, column.name, input.warnings));
-  }
-  TETRAD_TRY_VOID(check_twcs(table.options, input));
-  TETRAD_TRY_VOID(check_compressed(table.options, input));
-  if (table.is_counter && table.options.default_time_to_live_s != 0) {
-    return fail(ErrorCode::kInvalid, "Cannot set default_time_to_live on a table with counters");
-  }
-  if (table.is_counter && input.meta.format < replication::kFormatCounters) {
-    return fail(ErrorCode::kInvalid,
-                "tables with counters wait until all nodes run a program that knows them");
-  }
+  TETRAD_TRY_VOID(check_new_table(table, input));
   if (id && input.meta.tables.contains(TableId{*id})) {
     return fail(ErrorCode::kInvalid, "A table with the id {} exists already", id->to_string());
   }
@@ -320,6 +360,7 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
   return out;
 }
 
+// A table that does not read can be dropped, by its key in the metadata.
 Result<SchemaPlan> plan(const ast::DropTable& statement, const PlanInput& input) {
   TETRAD_TRY_VOID(check_enabled(input.settings.guardrails.drop_truncate_table,
                                 "drop_truncate_table_enabled",
@@ -353,6 +394,7 @@ Result<SchemaPlan> plan(const ast::DropTable& statement, const PlanInput& input)
   return out;
 }
 
+// The table's text stays as it is; views are emptied with their base, in one change.
 Result<SchemaPlan> plan(const ast::Truncate& statement, const PlanInput& input) {
   TETRAD_TRY_VOID(check_enabled(input.settings.guardrails.drop_truncate_table,
                                 "drop_truncate_table_enabled",
