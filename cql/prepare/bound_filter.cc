@@ -112,6 +112,47 @@ bool BoundFilter::matches_texts(BytesView value) const {
   return std::ranges::all_of(found, std::identity());
 }
 
+// CONTAINS, CONTAINS KEY and m[k] = v, or their negations, on one value that is a collection.
+bool BoundFilter::matches_elements(BytesView collection) const {
+  const Restriction& restriction = *restriction_;
+  const bool excludes = restriction.kind == Restriction::Kind::kNotContains;
+  const DataType& type = *restriction.first().type;
+  if (type.kind() == TypeKind::kMap) {
+    const auto entries = split_map(collection);
+    if (!entries) return false;
+    const auto has = [&](auto&& test) { return std::ranges::any_of(*entries, test); };
+    for (const BytesView wanted : contains_) {
+      if (excludes ==
+          has([&](const auto& e) { return compare(*type.value(), e.second, wanted) == 0; })) {
+        return false;
+      }
+    }
+    for (const BytesView wanted : contains_key_) {
+      if (excludes ==
+          has([&](const auto& e) { return compare(*type.key(), e.first, wanted) == 0; })) {
+        return false;
+      }
+    }
+    for (const auto& [k, v] : entries_) {
+      const BytesView key = k, wanted = v;
+      if (!has([&](const auto& e) {
+            return compare(*type.key(), e.first, key) == 0 &&
+                   compare(*type.value(), e.second, wanted) == 0;
+          })) {
+        return false;
+      }
+    }
+    return true;
+  }
+  const auto elements = split_list(collection);
+  if (!elements) return false;
+  return std::ranges::all_of(contains_, [&](BytesView wanted) {
+    return excludes != std::ranges::any_of(*elements, [&](BytesView element) {
+             return compare(*type.element(), element, wanted) == 0;
+           });
+  });
+}
+
 bool BoundFilter::matches(const RowView& row) const {
   const Restriction& restriction = *restriction_;
   const bool excludes = restriction.kind == Restriction::Kind::kNotContains;
@@ -161,41 +202,7 @@ bool BoundFilter::matches(const RowView& row) const {
     case Restriction::Kind::kLike:
       break;
   }
-  const DataType& type = *restriction.first().type;
-  if (type.kind() == TypeKind::kMap) {
-    const auto entries = split_map(value(0));
-    if (!entries) return false;
-    const auto has = [&](auto&& test) { return std::ranges::any_of(*entries, test); };
-    for (const BytesView wanted : contains_) {
-      if (excludes ==
-          has([&](const auto& e) { return compare(*type.value(), e.second, wanted) == 0; })) {
-        return false;
-      }
-    }
-    for (const BytesView wanted : contains_key_) {
-      if (excludes ==
-          has([&](const auto& e) { return compare(*type.key(), e.first, wanted) == 0; })) {
-        return false;
-      }
-    }
-    for (const auto& [k, v] : entries_) {
-      const BytesView key = k, wanted = v;
-      if (!has([&](const auto& e) {
-            return compare(*type.key(), e.first, key) == 0 &&
-                   compare(*type.value(), e.second, wanted) == 0;
-          })) {
-        return false;
-      }
-    }
-    return true;
-  }
-  const auto elements = split_list(value(0));
-  if (!elements) return false;
-  return std::ranges::all_of(contains_, [&](BytesView wanted) {
-    return excludes != std::ranges::any_of(*elements, [&](BytesView element) {
-             return compare(*type.element(), element, wanted) == 0;
-           });
-  });
+  return matches_elements(value(0));
 }
 
 }  // namespace tetrad::cql

@@ -16,6 +16,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// Java's Long.parseLong; the text of the error says int, as Cassandra's does.
 Result<int64_t> number_of(const std::string& name, const std::string& text) {
   const auto value = whole<int64_t>(text);
   if (!value) {
@@ -37,6 +38,7 @@ std::optional<double> size_of(const std::string& text) {
   return *value * unit->second;
 }
 
+/// "1.500GiB": as Cassandra's FBUtilities prints sizes.
 std::string size_text(double bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;
@@ -47,6 +49,7 @@ std::string size_text(double bytes) {
   return fmt::format("{:.3f}{}", bytes, kUnits[unit]);
 }
 
+/// A size in bytes with its unit. Errors: kConfig, not of that form, or less than 1 MiB.
 Result<double> size_at_least_mib(const std::string& name, const std::string& text) {
   if (!text.ends_with('B')) {
     return fail(ErrorCode::kConfig, "{} {} is not a valid size in bytes: {} does not end in unit B",
@@ -61,6 +64,7 @@ Result<double> size_at_least_mib(const std::string& name, const std::string& tex
   return *size;
 }
 
+/// In any case, as Java compares; 1, yes and the like are refused, unlike in table properties.
 bool is_boolean(const std::string& text) {
   const std::string word = lower(text);
   return word == "true" || word == "false";
@@ -68,6 +72,8 @@ bool is_boolean(const std::string& text) {
 
 // --- what all strategies have ---
 
+// Cassandra's AbstractCompactionStrategy.validateOptions. `enabled` stands here since it is an
+// option of the map like the others.
 Result<void> check_tombstones(const OptionMap& options) {
   if (const auto text = value_of(options, "tombstone_threshold")) {
     const auto threshold = whole<float>(*text);
@@ -103,7 +109,7 @@ Result<void> check_tombstones(const OptionMap& options) {
 }
 
 /// Of Cassandra's CompactionParams, before the strategy looks at its own.
-Result<void> check_thresholds(const OptionMap& options) {
+Result<void> check_overlapping_tombstones(const OptionMap& options) {
   if (const auto text = value_of(options, "provide_overlapping_tombstones")) {
     const std::string word = upper(*text);
     if (word != "NONE" && word != "ROW" && word != "CELL") {
@@ -116,6 +122,7 @@ Result<void> check_thresholds(const OptionMap& options) {
   return {};
 }
 
+/// min_threshold and max_threshold: how many files of a size are compacted together.
 Result<void> check_counts(const OptionMap& options) {
   // Cassandra's defaults: a statement that sets one of the two is checked against the default of
   // the other.
@@ -153,6 +160,7 @@ Result<void> check_counts(const OptionMap& options) {
 
 // --- each strategy ---
 
+/// bucket_low and bucket_high: files count as of one size between these parts of the average.
 Result<void> check_size_tiered(const OptionMap& options) {
   if (const auto text = value_of(options, "min_sstable_size")) {
     TETRAD_TRY(const int64_t size, number_of("min_sstable_size", *text));
@@ -178,6 +186,7 @@ Result<void> check_size_tiered(const OptionMap& options) {
   return {};
 }
 
+/// Sizes of files, and how much larger each level is.
 Result<void> check_leveled(const OptionMap& options) {
   for (const std::string name : {"sstable_size_in_mb", "fanout_size"}) {
     const auto text = value_of(options, name);
@@ -189,6 +198,7 @@ Result<void> check_leveled(const OptionMap& options) {
   return {};
 }
 
+/// One window of time for each group of files.
 Result<void> check_time_window(const OptionMap& options) {
   if (const auto text = value_of(options, "timestamp_resolution")) {
     static const std::set<std::string> known = {"SECONDS", "MILLISECONDS", "MICROSECONDS",
@@ -240,6 +250,8 @@ bool is_scaling_parameter(std::string_view text) {
   return all_digits(text);
 }
 
+/// scaling_parameters: a list such as "T4, N, L8", one for each level. T tiered, L leveled, N
+/// between.
 Result<void> check_scaling(const std::string& text) {
   size_t begin = 0;
   while (begin <= text.size()) {
@@ -261,6 +273,7 @@ Result<void> check_scaling(const std::string& text) {
   return {};
 }
 
+// One list: each option with its check, in Cassandra's order, which decides between two errors.
 Result<void> check_unified(const OptionMap& options) {
   if (const auto text = value_of(options, "scaling_parameters")) {
     TETRAD_TRY_VOID(check_scaling(*text));
@@ -339,12 +352,15 @@ Result<void> check_unified(const OptionMap& options) {
   return {};
 }
 
+/// A strategy's own options and how they are checked; those that all strategies have are not here.
 struct Strategy {
   std::set<std::string> options;
   Result<void> (*check)(const OptionMap&);
   bool counts = true;  // has min_threshold and max_threshold
 };
 
+// By the name of the class without its package. A function and not a constant: the maps are made
+// when the first statement needs them.
 const std::map<std::string, Strategy>& strategies() {
   static const std::map<std::string, Strategy> known = {
       {"SizeTieredCompactionStrategy",
@@ -371,6 +387,7 @@ const std::map<std::string, Strategy>& strategies() {
 
 }  // namespace
 
+// Numbers of files are checked last and then filled in, because DESCRIBE of a new table shows them.
 Result<void> check_compaction(OptionMap& compaction) {
   const auto found = compaction.find("class");
   if (found == compaction.end()) {
@@ -393,7 +410,7 @@ Result<void> check_compaction(OptionMap& compaction) {
                                                "only_purge_repaired_tombstones",
                                                "log_all",
                                                "provide_overlapping_tombstones"};
-  TETRAD_TRY_VOID(check_thresholds(compaction));
+  TETRAD_TRY_VOID(check_overlapping_tombstones(compaction));
   TETRAD_TRY_VOID(check_tombstones(compaction));
   TETRAD_TRY_VOID(strategy->second.check(compaction));
   std::string unknown;

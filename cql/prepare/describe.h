@@ -3,6 +3,7 @@
 // again.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "cql/prepare/prepared_statement.h"
@@ -12,7 +13,8 @@ namespace tetrad::cql {
 Result<StatementPtr> prepare_describe(const ast::Describe& statement,
                                       const PrepareContext& context);
 
-// The texts, in Cassandra 5.0's layout.
+// The texts (describe_text.cc), in Cassandra 5.0's layout. Each ends with a semicolon and can be
+// run, but for virtual keyspaces and compact tables, which stand in a comment as in Cassandra.
 std::string describe_keyspace(const KeyspaceSchema& keyspace);
 std::string describe_type(const DataType& udt);
 std::string describe_function(const FunctionSchema& function);
@@ -21,6 +23,8 @@ std::string describe_aggregate(const AggregateSchema& aggregate);
 std::string describe_table(const TableSchema& table, bool internals);
 /// Of a table that is a view.
 std::string describe_view(const TableSchema& view, bool internals);
+/// `name(int, text)`, as functions are listed.
+std::string signature_text(const std::string& name, std::span<const TypePtr> argument_types);
 std::string describe_index(const TableSchema& table, const IndexSchema& index);
 
 }  // namespace tetrad::cql

@@ -49,6 +49,7 @@ Result<void> check_not_frozen(const ast::CqlType& type, std::string_view what) {
               what, text, text);
 }
 
+/// In the order of the arguments.
 Result<std::vector<TypePtr>> resolve_types(const std::vector<ast::CqlType>& written,
                                            const KeyspaceSchema& keyspace) {
   std::vector<TypePtr> types;
@@ -59,6 +60,7 @@ Result<std::vector<TypePtr>> resolve_types(const std::vector<ast::CqlType>& writ
   return types;
 }
 
+/// "int, list<text>", as errors name an overload.
 std::string joined(std::span<const TypePtr> types) {
   std::string out;
   for (const TypePtr& type : types) {
@@ -97,6 +99,7 @@ std::string argument_text(const DataType& type) { return event_text(type, false)
 
 namespace {
 
+/// The event for clients (native protocol v5, 4.2.6): functions have the types of their arguments.
 SchemaChange changed(Kind kind, Target target, const std::string& keyspace, const std::string& name,
                      std::span<const TypePtr> types) {
   SchemaChange out{kind, target, keyspace, name, {}};
@@ -142,6 +145,7 @@ Result<std::shared_ptr<const Schema>> find_dropped(
   return found;
 }
 
+/// The argument types that DROP names; empty also where it names none.
 template <class Statement>
 Result<std::vector<TypePtr>> dropped_types(const Statement& statement,
                                            const KeyspaceSchema& keyspace) {
@@ -215,11 +219,12 @@ std::string dropped_name(const Statement& statement, const std::string& keyspace
   return statement.parameters ? fmt::format("{}({})", name, joined(types)) : name;
 }
 
-/// INITCOND: a constant of the state's type.
+/// INITCOND: a constant of the state's type. Evaluated once, and kept as bytes.
 Result<std::optional<Bytes>> initial_condition(const std::optional<ast::Term>& term,
                                                const TypePtr& state_type, const PlanInput& input) {
   if (!term) return std::nullopt;
   const std::vector<std::optional<std::string>> no_markers;
+  // The pointer owns nothing: the plan's schema outlives this call.
   const PrepareContext context{SchemaPtr(SchemaPtr(), &input.schema), input.keyspace,
                                input.settings, no_markers};
   const TableSchema no_table;
@@ -234,9 +239,76 @@ Result<std::optional<Bytes>> initial_condition(const std::optional<ast::Term>& t
   return Bytes(bound.bytes);
 }
 
+/// Whether anything in it is no constant: a marker, or a call.
 bool has_marker(const RawExpression& raw) {
   return raw.kind == RawExpression::Kind::kMarker || raw.kind == RawExpression::Kind::kFunction ||
          std::ranges::any_of(raw.children, has_marker);
+}
+
+/// Errors: kInvalid, a name occurs twice; the text has all of them.
+Result<std::vector<std::string>> argument_names_of(const ast::CreateFunction& statement) {
+  std::vector<std::string> argument_names;
+  std::set<std::string> names;
+  bool repeats = false;
+  std::string listed;
+  for (const ast::FunctionParameter& parameter : statement.parameters) {
+    repeats = !names.insert(parameter.name.text).second || repeats;
+    listed += (listed.empty() ? "" : ", ") + parameter.name.text;
+    argument_names.push_back(parameter.name.text);
+  }
+  if (repeats) {
+    return fail(ErrorCode::kInvalid,
+                "Duplicate argument names for given function {} with argument names [{}]",
+                statement.name.name.text, listed);
+  }
+  return argument_names;
+}
+
+/// What OR REPLACE may not change: whether the function is called with null, and its return type.
+Result<void> check_replacement(const FunctionSchema& before, const FunctionSchema& function) {
+  if (before.called_on_null_input != function.called_on_null_input) {
+    return fail(
+        ErrorCode::kInvalid, "Function '{}' must have {} directive", function.name,
+        function.called_on_null_input ? "CALLED ON NULL INPUT" : "RETURNS NULL ON NULL INPUT");
+  }
+  if (!is_order_compatible(*function.return_type, *before.return_type)) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot replace function '{}', the new return type {} is not compatible with the "
+                "return type {} of existing function",
+                function.name, function.return_type->cql_text_without_frozen(),
+                before.return_type->cql_text_without_frozen());
+  }
+  return {};
+}
+
+/// SFUNC: takes the state and the arguments, gives the state.
+Result<FunctionPtr> checked_state_function(const AggregateSchema& aggregate,
+                                           const KeyspaceSchema& keyspace) {
+  FunctionPtr state = state_function_of(aggregate, keyspace);
+  if (!state) {
+    std::vector<TypePtr> types = {aggregate.state_type};
+    types.insert(types.end(), aggregate.argument_types.begin(), aggregate.argument_types.end());
+    return fail(ErrorCode::kInvalid, "State function {}.{}({}) doesn't exist", aggregate.keyspace,
+                aggregate.state_function, joined(types));
+  }
+  // The result of one call is the state of the next.
+  if (*state->return_type != *aggregate.state_type) {
+    return fail(ErrorCode::kInvalid,
+                "State function {}.{}({}) return type must be the same as the first argument type "
+                "- check STYPE, argument and return types",
+                aggregate.keyspace, aggregate.state_function, joined(state->argument_types));
+  }
+  return state;
+}
+
+/// FINALFUNC: what it makes of the last state is the aggregate's type.
+Result<TypePtr> final_type(const AggregateSchema& aggregate, const KeyspaceSchema& keyspace) {
+  const FunctionPtr last = final_function_of(aggregate, keyspace);
+  if (!last) {
+    return fail(ErrorCode::kInvalid, "Final function {}.{}({}) doesn't exist", aggregate.keyspace,
+                aggregate.final_function, joined(std::array{aggregate.state_type}));
+  }
+  return last->return_type;
 }
 
 }  // namespace
@@ -264,19 +336,7 @@ Result<SchemaPlan> plan(const ast::CreateFunction& statement, const PlanInput& i
   function.called_on_null_input = statement.called_on_null_input;
   function.language = statement.language;
   function.body = statement.body;
-  std::set<std::string> names;
-  bool repeats = false;
-  std::string listed;
-  for (const ast::FunctionParameter& parameter : statement.parameters) {
-    repeats = !names.insert(parameter.name.text).second || repeats;
-    listed += (listed.empty() ? "" : ", ") + parameter.name.text;
-    function.argument_names.push_back(parameter.name.text);
-  }
-  if (repeats) {
-    return fail(ErrorCode::kInvalid,
-                "Duplicate argument names for given function {} with argument names [{}]", name,
-                listed);
-  }
+  TETRAD_TRY(function.argument_names, argument_names_of(statement));
   std::vector<ast::CqlType> written;
   for (const ast::FunctionParameter& parameter : statement.parameters) {
     TETRAD_TRY_VOID(check_not_frozen(parameter.type, "Argument"));
@@ -308,18 +368,7 @@ Result<SchemaPlan> plan(const ast::CreateFunction& statement, const PlanInput& i
     if (!statement.or_replace) {
       return fail(ErrorCode::kInvalid, "Function '{}' already exists", name);
     }
-    if (before->called_on_null_input != function.called_on_null_input) {
-      return fail(
-          ErrorCode::kInvalid, "Function '{}' must have {} directive", name,
-          function.called_on_null_input ? "CALLED ON NULL INPUT" : "RETURNS NULL ON NULL INPUT");
-    }
-    if (!is_order_compatible(*function.return_type, *before->return_type)) {
-      return fail(ErrorCode::kInvalid,
-                  "Cannot replace function '{}', the new return type {} is not compatible with the "
-                  "return type {} of existing function",
-                  name, function.return_type->cql_text_without_frozen(),
-                  before->return_type->cql_text_without_frozen());
-    }
+    TETRAD_TRY_VOID(check_replacement(*before, function));
   }
   out.change.objects.emplace_back(function_key(keyspace_name, name, function.argument_types),
                                   function_text(function));
@@ -328,6 +377,7 @@ Result<SchemaPlan> plan(const ast::CreateFunction& statement, const PlanInput& i
   return out;
 }
 
+// An unreadable function is looked for first, since none of the later checks can see it.
 Result<SchemaPlan> plan(const ast::DropFunction& statement, const PlanInput& input) {
   const std::string& name = statement.name.name.text;
   TETRAD_TRY(const std::string keyspace_name, keyspace_of_function(statement.name, input));
@@ -388,27 +438,10 @@ Result<SchemaPlan> plan(const ast::CreateAggregate& statement, const PlanInput& 
   if (statement.final_function) aggregate.final_function = statement.final_function->text;
   TETRAD_TRY(aggregate.argument_types, resolve_types(statement.parameters, *keyspace));
   TETRAD_TRY(aggregate.state_type, resolve_type(statement.state_type, *keyspace));
-  const FunctionPtr state = state_function_of(aggregate, *keyspace);
-  if (!state) {
-    std::vector<TypePtr> types = {aggregate.state_type};
-    types.insert(types.end(), aggregate.argument_types.begin(), aggregate.argument_types.end());
-    return fail(ErrorCode::kInvalid, "State function {}.{}({}) doesn't exist", keyspace_name,
-                aggregate.state_function, joined(types));
-  }
-  if (*state->return_type != *aggregate.state_type) {
-    return fail(ErrorCode::kInvalid,
-                "State function {}.{}({}) return type must be the same as the first argument type "
-                "- check STYPE, argument and return types",
-                keyspace_name, aggregate.state_function, joined(state->argument_types));
-  }
+  TETRAD_TRY(const FunctionPtr state, checked_state_function(aggregate, *keyspace));
   aggregate.return_type = aggregate.state_type;
   if (statement.final_function) {
-    const FunctionPtr last = final_function_of(aggregate, *keyspace);
-    if (!last) {
-      return fail(ErrorCode::kInvalid, "Final function {}.{}({}) doesn't exist", keyspace_name,
-                  aggregate.final_function, joined(std::array{aggregate.state_type}));
-    }
-    aggregate.return_type = last->return_type;
+    TETRAD_TRY(aggregate.return_type, final_type(aggregate, *keyspace));
   }
   // Kept in the schema as a value: nothing can be bound to it later.
   if (statement.initial_condition && has_marker(raw_of(*statement.initial_condition))) {
@@ -454,6 +487,7 @@ Result<SchemaPlan> plan(const ast::CreateAggregate& statement, const PlanInput& 
   return out;
 }
 
+// Nothing refers to an aggregate, so it can always be dropped.
 Result<SchemaPlan> plan(const ast::DropAggregate& statement, const PlanInput& input) {
   const std::string& name = statement.name.name.text;
   TETRAD_TRY(const std::string keyspace_name, keyspace_of_function(statement.name, input));

@@ -25,6 +25,8 @@ namespace {
 using Kind = SchemaChange::Kind;
 using Target = SchemaChange::Target;
 
+/// Those that NetworkTopologyStrategy may name: of all nodes that have not left the cluster, also
+/// of nodes that are down.
 std::set<std::string> data_centers_of(const replication::MetaState& meta) {
   std::set<std::string> out;
   for (const auto& [host, node] : meta.nodes) {
@@ -36,6 +38,7 @@ std::set<std::string> data_centers_of(const replication::MetaState& meta) {
 /// Replica sets are managed; another factor is kept and shown, and the client gets one warning.
 void warn_about_factor(const std::map<std::string, std::string>& replication,
                        const PlanInput& input) {
+  // By data centre; SimpleStrategy's factor names none and is compared with the first.
   std::map<std::string, size_t> nodes;
   for (const auto& [host, node] : input.meta.nodes) {
     if (node.state != replication::NodeState::kRemoved) ++nodes[node.data_center];
@@ -76,14 +79,15 @@ void place(const std::string& name, const std::map<std::string, std::string>& re
   }
 }
 
-/// Keyspaces that users made, and their tables.
-// For the guardrail on their number.
+/// How many keyspaces users have made: what the guardrail `keyspaces` limits.
 size_t count_keyspaces(const SchemaSnapshot& schema) {
   size_t count = 0;
   for (const auto& [name, keyspace] : schema.keyspaces()) count += is_system(*keyspace) ? 0 : 1;
   return count;
 }
 
+/// The guardrails on the strategy and on each data centre's factor. What may be written at all has
+/// been checked before (read_keyspace_properties).
 Result<void> check_replication(const std::string& keyspace,
                                const std::map<std::string, std::string>& replication,
                                const PlanInput& input) {
@@ -110,6 +114,7 @@ Result<void> check_replication(const std::string& keyspace,
   return {};
 }
 
+/// The guardrail on the fields of a user type.
 Result<void> check_fields(const std::string& name, size_t count, const PlanInput& input) {
   return check_threshold(
       input.settings.guardrails.fields_per_udt, count, "fields_per_udt", input.warnings,
@@ -127,6 +132,7 @@ Result<void> check_fields(const std::string& name, size_t count, const PlanInput
 
 }  // namespace
 
+// Statements of schema and TRUNCATE; the others have find_table() of prepare_statement.cc.
 Result<std::string> keyspace_of(const ast::QualifiedName& name, const PlanInput& input) {
   if (name.keyspace) return name.keyspace->text;
   if (input.keyspace.empty()) {
@@ -145,6 +151,8 @@ Result<void> check_modifiable(const SchemaSnapshot& schema, const std::string& k
   return schema.check_readable(keyspace_key(keyspace));
 }
 
+// From the metadata and not from the schema: a table whose text does not read has tablets, too, and
+// they must go with it.
 void drop_tables(std::string_view keyspace, std::optional<std::string_view> table,
                  const replication::MetaState& meta, replication::SchemaChange& change) {
   for (const auto& [id, info] : meta.tables) {
@@ -214,11 +222,14 @@ Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& key
   return out;
 }
 
+// In the C locale std::isalnum takes ASCII only, as Cassandra does.
 bool is_valid_object_name(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(),
                                       [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
+// Without replication every data centre gets 4, and with a throughput alone SimpleStrategy: what
+// DESCRIBE shows, since placement does not follow factors (warn_about_factor).
 Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& input) {
   const std::string& name = statement.name.text;
   if (!is_valid_object_name(name)) {
@@ -259,6 +270,7 @@ Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& i
                                  fmt::format("Cannot add existing keyspace \"{}\"", name),
                                  base::AlreadyExistsDetail{name, ""}));
   }
+  // The name is taken where the object does not read: creating it anew would overwrite it.
   TETRAD_TRY_VOID(input.schema.check_readable(keyspace_key(name)));
   const std::set<std::string> data_centers = data_centers_of(input.meta);
   TETRAD_TRY(
@@ -286,6 +298,7 @@ Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& i
   return out;
 }
 
+// What is not named stays. Rows move to other data centres in the background, after the change.
 Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& input) {
   const std::string& name = statement.name.text;
   TETRAD_TRY_VOID(check_modifiable(input.schema, name));
@@ -313,6 +326,7 @@ Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& in
   }
   out.change.objects.emplace_back(keyspace_key(name), keyspace_text(keyspace));
   place(name, keyspace.replication, input, out.change);
+  // Tables without a throughput of their own share the keyspace's.
   if (keyspace.throughput.ru_per_s() != found->throughput.ru_per_s()) {
     for (const auto& [table_name, table] : found->tables)
       if (table->options.throughput.ru_per_s() == 0)
@@ -326,6 +340,7 @@ Result<SchemaPlan> plan(const ast::DropKeyspace& statement, const PlanInput& inp
   TETRAD_TRY_VOID(check_enabled(input.settings.guardrails.drop_keyspace, "drop_keyspace_enabled",
                                 "DROP KEYSPACE functionality"));
   const std::string& name = statement.name.text;
+  // A keyspace that does not read can be dropped, too; what it is cannot be checked.
   if (input.schema.unreadable(keyspace_key(name)) == nullptr) {
     TETRAD_TRY_VOID(check_modifiable(input.schema, name));
     if (input.schema.keyspace(name) == nullptr) {
@@ -351,6 +366,8 @@ Result<SchemaPlan> plan(const ast::DropKeyspace& statement, const PlanInput& inp
   return out;
 }
 
+// Fields are resolved in order, so a field may be of a type that exists, and never of the type
+// itself.
 Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input) {
   TETRAD_TRY(const std::string keyspace_name, keyspace_of(statement.name, input));
   const std::string& name = statement.name.name.text;
@@ -408,8 +425,73 @@ std::string qualified_text(const DataType& type) {
   return type.is_multi_cell() ? name : "frozen<" + name + ">";
 }
 
+/// ALTER TYPE ... ADD. False: there is such a field, and IF NOT EXISTS allows it.
+Result<bool> add_field(const ast::AddField& add, const DataType& old,
+                       const KeyspaceSchema& keyspace, const PlanInput& input,
+                       std::vector<std::string>& names, std::vector<TypePtr>& types) {
+  const std::string& field = add.field.name.text;
+  if (add.field.type.kind == ast::CqlType::Kind::kUser && !add.field.type.frozen) {
+    return fail(ErrorCode::kInvalid, "A user type cannot contain non-frozen UDTs");
+  }
+  const std::string& name = old.name();
+  if (old.field_index(field)) {
+    if (add.if_not_exists) return false;
+    return fail(ErrorCode::kInvalid,
+                "Cannot add field {} to type {}.{}: a field with name {} already exists", field,
+                keyspace.name, name, field);
+  }
+  TETRAD_TRY(TypePtr type, resolve_type(add.field.type, keyspace));
+  if (type->references_counter())
+    return fail(ErrorCode::kInvalid, "A user type cannot contain counters");
+  if (type->references_udt(keyspace.name, name)) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot add new field {} of type {} to user type {}.{} as it would create a "
+                "circular reference",
+                field, qualified_text(*type), keyspace.name, name);
+  }
+  for (const auto& [table_name, table] : keyspace.tables) {
+    // The serialized key would become another, and rows would not be found.
+    for (const ColumnSchema& column : table->partition_key()) {
+      if (column.type->references_udt(keyspace.name, name)) {
+        return fail(ErrorCode::kInvalid,
+                    "Cannot add new field to type {}.{} as it is used in the partition key "
+                    "column {} by table {}.{}",
+                    keyspace.name, name, column.name, keyspace.name, table_name);
+      }
+    }
+  }
+  TETRAD_TRY_VOID(check_fields(name, names.size() + 1, input));
+  TETRAD_TRY_VOID(check_vectors(input.settings.guardrails, *type, field, input.warnings));
+  names.push_back(field);
+  types.push_back(std::move(type));
+  return true;
+}
+
+/// ALTER TYPE ... RENAME.
+Result<void> rename_fields(const ast::RenameFields& rename, const DataType& old,
+                           std::vector<std::string>& names) {
+  for (const auto& [from, to] : rename.renames) {
+    const auto found = old.field_index(from.text);  // each as the fields were before all
+    if (!found) {
+      if (rename.if_exists) continue;
+      return fail(ErrorCode::kInvalid, "Unkown field {} in user type {}.{}", from.text,
+                  old.keyspace(), old.name());
+    }
+    names[*found] = to.text;
+  }
+  std::set<std::string> seen;
+  for (const std::string& field : names) {
+    if (!seen.insert(field).second) {
+      return fail(ErrorCode::kInvalid, "Duplicate field name {} in type {}", field, old.keyspace());
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
+// Only the text of the type changes. Values keep their bytes: a stored value has as many fields as
+// the type had when it was written, and the further ones read as null (split_tuple).
 Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input) {
   TETRAD_TRY(const std::string keyspace_name, keyspace_of(statement.name, input));
   const std::string& name = statement.name.name.text;
@@ -427,60 +509,13 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
   std::vector<std::string> names(old->field_names().begin(), old->field_names().end());
   std::vector<TypePtr> types(old->components().begin(), old->components().end());
   if (const auto* add = std::get_if<ast::AddField>(&statement.action)) {
-    const std::string& field = add->field.name.text;
-    if (add->field.type.kind == ast::CqlType::Kind::kUser && !add->field.type.frozen) {
-      return fail(ErrorCode::kInvalid, "A user type cannot contain non-frozen UDTs");
+    TETRAD_TRY(const bool added, add_field(*add, *old, *keyspace, input, names, types));
+    if (!added) {
+      out.nothing_to_do = true;
+      return out;
     }
-    if (old->field_index(field)) {
-      if (add->if_not_exists) {
-        out.nothing_to_do = true;
-        return out;
-      }
-      return fail(ErrorCode::kInvalid,
-                  "Cannot add field {} to type {}.{}: a field with name {} already exists", field,
-                  keyspace_name, name, field);
-    }
-    TETRAD_TRY(TypePtr type, resolve_type(add->field.type, *keyspace));
-    if (type->references_counter())
-      return fail(ErrorCode::kInvalid, "A user type cannot contain counters");
-    if (type->references_udt(keyspace_name, name)) {
-      return fail(ErrorCode::kInvalid,
-                  "Cannot add new field {} of type {} to user type {}.{} as it would create a "
-                  "circular reference",
-                  field, qualified_text(*type), keyspace_name, name);
-    }
-    for (const auto& [table_name, table] : keyspace->tables) {
-      // The serialized key would become another, and rows would not be found.
-      for (const ColumnSchema& column : table->partition_key()) {
-        if (column.type->references_udt(keyspace_name, name)) {
-          return fail(ErrorCode::kInvalid,
-                      "Cannot add new field to type {}.{} as it is used in the partition key "
-                      "column {} by table {}.{}",
-                      keyspace_name, name, column.name, keyspace_name, table_name);
-        }
-      }
-    }
-    TETRAD_TRY_VOID(check_fields(name, names.size() + 1, input));
-    TETRAD_TRY_VOID(check_vectors(input.settings.guardrails, *type, field, input.warnings));
-    names.push_back(field);
-    types.push_back(std::move(type));
   } else if (const auto* rename = std::get_if<ast::RenameFields>(&statement.action)) {
-    for (const auto& [from, to] : rename->renames) {
-      const auto found = old->field_index(from.text);  // each as the fields were before all
-      if (!found) {
-        if (rename->if_exists) continue;
-        return fail(ErrorCode::kInvalid, "Unkown field {} in user type {}.{}", from.text,
-                    keyspace_name, name);
-      }
-      names[*found] = to.text;
-    }
-    std::set<std::string> seen;
-    for (const std::string& field : names) {
-      if (!seen.insert(field).second) {
-        return fail(ErrorCode::kInvalid, "Duplicate field name {} in type {}", field,
-                    keyspace_name);
-      }
-    }
+    TETRAD_TRY_VOID(rename_fields(*rename, *old, names));
   } else {
     return fail(ErrorCode::kInvalid, "Altering field types is no longer supported");
   }
@@ -495,6 +530,7 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
   return out;
 }
 
+// Refused while anything uses the type, in Cassandra's order: functions, user types, tables.
 Result<SchemaPlan> plan(const ast::DropType& statement, const PlanInput& input) {
   TETRAD_TRY(const std::string keyspace_name, keyspace_of(statement.name, input));
   const std::string& name = statement.name.name.text;

@@ -24,13 +24,17 @@ namespace {
 
 using Kind = SchemaChange::Kind;
 
+/// The names with `between` between them, as errors show them.
 std::string joined(const std::vector<std::string>& names, const char* between = ", ") {
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "" : between) + name;
   return out;
 }
 
-/// In the order in which a Java HashSet of column names gives them, which Cassandra's messages have.
+// The set has at least 16 buckets and doubles when it is three quarters full; within a bucket names
+// keep their order.
+/// In the order in which a Java HashSet of column names gives them, which Cassandra's messages
+/// have.
 std::vector<std::string> in_hash_order(const std::vector<std::string>& names) {
   constexpr size_t kBucketsLeast = 16;
   size_t buckets = kBucketsLeast;
@@ -47,7 +51,8 @@ std::vector<std::string> in_hash_order(const std::vector<std::string>& names) {
   return out;
 }
 
-/// The columns that are selected.
+/// The columns that are selected; all of them for SELECT *. The view gets these and no others, so
+/// an alias or a function has no place here.
 Result<std::set<std::string>> selected_columns(const ast::CreateView& statement,
                                                const TableSchema& base) {
   std::set<std::string> selected;
@@ -79,6 +84,94 @@ Result<std::set<std::string>> selected_columns(const ast::CreateView& statement,
   return selected;
 }
 
+/// Where a column stands in the view's key.
+struct KeyPlace {
+  ColumnKind kind;
+  size_t position;
+};
+
+/// Adds a copy of the base's column as one of the view's key. `in_key`: the names that are in it.
+Result<void> add_key_column(const ast::CreateView& statement, const TableSchema& base,
+                            const std::set<std::string>& selected, const ast::Identifier& name,
+                            KeyPlace place, std::set<std::string>& in_key,
+                            std::vector<ColumnSchema>& columns) {
+  const std::string& view = statement.name.name.text;
+  const ColumnSchema* const column = base.find(name.text);
+  if (column == nullptr || !selected.contains(name.text)) {
+    return fail(ErrorCode::kInvalid,
+                "Unknown column '{}' referenced in PRIMARY KEY for materialized view '{}'",
+                name.text, view);
+  }
+  if (!in_key.insert(name.text).second) {
+    return fail(ErrorCode::kInvalid,
+                "Duplicate column '{}' in PRIMARY KEY clause for materialized view '{}'", name.text,
+                view);
+  }
+  const DataType& type = *column->type;
+  if (type.is_multi_cell()) {
+    return fail(ErrorCode::kInvalid, "Invalid non-frozen {} type '{}' for PRIMARY KEY column '{}'",
+                type.is_collection() ? "collection" : "user-defined", type.class_name(), name.text);
+  }
+  if (type.is_counter()) {
+    return fail(ErrorCode::kInvalid, "counter type is not supported for PRIMARY KEY column '{}'",
+                name.text);
+  }
+  if (type.references_duration()) {
+    return fail(ErrorCode::kInvalid, "duration type is not supported for PRIMARY KEY column '{}'",
+                name.text);
+  }
+  ColumnSchema& added = columns.emplace_back();
+  added.name = column->name;
+  added.type = column->type;
+  added.mask = column->mask;
+  added.kind = place.kind;
+  added.position = static_cast<uint32_t>(place.position);
+  return {};
+}
+
+/// CLUSTERING ORDER BY names all clustering columns in their order, or is left out.
+Result<void> apply_order(const std::vector<ast::ClusteringOrder>& orders,
+                         const ast::PrimaryKey& key, std::vector<ColumnSchema>& columns) {
+  if (orders.empty()) return {};
+  const bool same = std::ranges::equal(
+      orders, key.clustering, [](const ast::ClusteringOrder& order, const ast::Identifier& name) {
+        return order.column.text == name.text;
+      });
+  if (!same) {
+    return fail(ErrorCode::kInvalid,
+                "Clustering key columns must exactly match columns in CLUSTERING ORDER BY "
+                "directive");
+  }
+  for (size_t i = 0; i < orders.size(); ++i)
+    columns[key.partition.size() + i].descending = orders[i].descending;
+  return {};
+}
+
+/// The view's key has the base's whole key, so that each row of the base is one row of the view,
+/// and at most one column more, as Cassandra has it.
+Result<void> check_key(const std::string& view, const TableSchema& base,
+                       const std::vector<ColumnSchema>& key) {
+  std::vector<std::string> missing, extra;
+  for (const ColumnSchema& column : base.columns())
+    if (column.is_primary_key() && std::ranges::count(key, column.name, &ColumnSchema::name) == 0)
+      missing.push_back(column.name);
+  if (!missing.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot create materialized view '{}' without primary key columns {} from base "
+                "table '{}'",
+                view, joined(missing), base.name);
+  }
+  for (const ColumnSchema& column : key)
+    if (!base.find(column.name)->is_primary_key()) extra.push_back(column.name);
+  if (extra.size() > 1) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot include more than one non-primary key column in materialized view primary "
+                "key (got {})",
+                joined(in_hash_order(extra)));
+  }
+  return {};
+}
+
 /// The columns of the view, those of its key with their kinds.
 Result<std::vector<ColumnSchema>> columns_of(const ast::CreateView& statement,
                                              const TableSchema& base,
@@ -95,76 +188,16 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateView& statement,
   const ast::PrimaryKey& key = statement.primary_keys.front();
   std::vector<ColumnSchema> columns;
   std::set<std::string> in_key;
-  const auto place = [&](const ast::Identifier& name, ColumnKind kind,
-                         size_t position) -> Result<void> {
-    const ColumnSchema* const column = base.find(name.text);
-    if (column == nullptr || !selected.contains(name.text)) {
-      return fail(ErrorCode::kInvalid,
-                  "Unknown column '{}' referenced in PRIMARY KEY for materialized view '{}'",
-                  name.text, view);
-    }
-    if (!in_key.insert(name.text).second) {
-      return fail(ErrorCode::kInvalid,
-                  "Duplicate column '{}' in PRIMARY KEY clause for materialized view '{}'",
-                  name.text, view);
-    }
-    const DataType& type = *column->type;
-    if (type.is_multi_cell()) {
-      return fail(
-          ErrorCode::kInvalid, "Invalid non-frozen {} type '{}' for PRIMARY KEY column '{}'",
-          type.is_collection() ? "collection" : "user-defined", type.class_name(), name.text);
-    }
-    if (type.is_counter()) {
-      return fail(ErrorCode::kInvalid, "counter type is not supported for PRIMARY KEY column '{}'",
-                  name.text);
-    }
-    if (type.references_duration()) {
-      return fail(ErrorCode::kInvalid, "duration type is not supported for PRIMARY KEY column '{}'",
-                  name.text);
-    }
-    ColumnSchema& added = columns.emplace_back();
-    added.name = column->name;
-    added.type = column->type;
-    added.mask = column->mask;
-    added.kind = kind;
-    added.position = static_cast<uint32_t>(position);
-    return {};
+  // The key first, in its order; apply_order() counts on it.
+  const auto place = [&](const ast::Identifier& name, ColumnKind kind, size_t position) {
+    return add_key_column(statement, base, selected, name, {kind, position}, in_key, columns);
   };
   for (size_t i = 0; i < key.partition.size(); ++i)
     TETRAD_TRY_VOID(place(key.partition[i], ColumnKind::kPartitionKey, i));
   for (size_t i = 0; i < key.clustering.size(); ++i)
     TETRAD_TRY_VOID(place(key.clustering[i], ColumnKind::kClustering, i));
-  const auto& orders = statement.options.clustering_order;
-  if (!orders.empty()) {
-    const bool same = std::ranges::equal(
-        orders, key.clustering, [](const ast::ClusteringOrder& order, const ast::Identifier& name) {
-          return order.column.text == name.text;
-        });
-    if (!same) {
-      return fail(ErrorCode::kInvalid,
-                  "Clustering key columns must exactly match columns in CLUSTERING ORDER BY "
-                  "directive");
-    }
-    for (size_t i = 0; i < orders.size(); ++i)
-      columns[key.partition.size() + i].descending = orders[i].descending;
-  }
-  std::vector<std::string> missing, extra;
-  for (const ColumnSchema& column : base.columns())
-    if (column.is_primary_key() && !in_key.contains(column.name)) missing.push_back(column.name);
-  if (!missing.empty()) {
-    return fail(ErrorCode::kInvalid,
-                "Cannot create materialized view '{}' without primary key columns {} from base "
-                "table '{}'",
-                view, joined(missing), base.name);
-  }
-  for (const ColumnSchema& column : columns)
-    if (!base.find(column.name)->is_primary_key()) extra.push_back(column.name);
-  if (extra.size() > 1) {
-    return fail(ErrorCode::kInvalid,
-                "Cannot include more than one non-primary key column in materialized view primary "
-                "key (got {})",
-                joined(in_hash_order(extra)));
-  }
+  TETRAD_TRY_VOID(apply_order(statement.options.clustering_order, key, columns));
+  TETRAD_TRY_VOID(check_key(view, base, columns));
   for (const ColumnSchema& column : base.regular_columns()) {
     if (!selected.contains(column.name) || in_key.contains(column.name)) continue;
     ColumnSchema& added = columns.emplace_back();
@@ -176,6 +209,8 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateView& statement,
 }
 
 /// The text of WHERE, which may say IS NOT NULL only, and must of all columns of the key.
+// In Cassandra's order: unknown names, key columns that nothing restricts, other columns that
+// something does; last what Tetrad does not have.
 Result<std::string> where_of(const ast::CreateView& statement, const TableSchema& base,
                              const std::vector<ColumnSchema>& columns) {
   std::set<std::string> restricted, others;  // of the base's key and of others
@@ -225,6 +260,8 @@ Result<std::string> where_of(const ast::CreateView& statement, const TableSchema
   return joined(texts, " AND ");
 }
 
+/// Whether the table may have one more view. That compact tables may not is Tetrad's own limit, the
+/// other checks are Cassandra's.
 Result<void> check_base(const std::string& view, const TableSchema& base, const PlanInput& input) {
   if (base.is_counter)
     return fail(ErrorCode::kInvalid, "Materialized views are not supported on counter tables");
@@ -307,6 +344,8 @@ Result<TableSchema> view_of(const ast::CreateView& statement, const TableSchema&
 
 }  // namespace
 
+// 1. The base: in the same keyspace, a table and no view. 2. The name. 3. check_base(). 4.
+// view_of(): the definition. 5. The id, given or new. 6. Base and view change in one plan.
 Result<SchemaPlan> plan(const ast::CreateView& statement, const PlanInput& input) {
   const std::string& name = statement.name.name.text;
   std::string keyspace_name;
@@ -348,6 +387,7 @@ Result<SchemaPlan> plan(const ast::CreateView& statement, const PlanInput& input
                 keyspace_name, name, name);
   }
   TETRAD_TRY_VOID(check_base(name, *base, input));
+  // The format rises when every node runs a program that knows it.
   if (input.meta.format < replication::kFormatViews) {
     return fail(ErrorCode::kInvalid,
                 "materialized views wait until all nodes run a program that knows them");
@@ -374,6 +414,7 @@ Result<SchemaPlan> plan(const ast::CreateView& statement, const PlanInput& input
   return out;
 }
 
+// Options alone; columns follow the base (add_to_views and mask_in_views of plan_alter_table.cc).
 Result<SchemaPlan> plan(const ast::AlterView& statement, const PlanInput& input) {
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,
@@ -428,6 +469,7 @@ Result<SchemaPlan> plan(const ast::AlterView& statement, const PlanInput& input)
   return out;
 }
 
+// The base is written in the same change: no version of the schema names a view that is not there.
 Result<SchemaPlan> plan(const ast::DropView& statement, const PlanInput& input) {
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,

@@ -18,8 +18,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cql/functions/function_table.h"
-#include "cql/grammar/ast_print.h"
+#include "cql/prepare/column_operation.h"
 #include "cql/prepare/prepared_modify.h"
 #include "cql/types/ordered_encoding.h"
 
@@ -81,6 +80,7 @@ class ModifyPreparer {
 
   using Made = std::shared_ptr<ModifyStatement>;
 
+  // Each returns the statement without its markers and functions; alone() and batch() add them.
   Result<Made> insert(const ast::Insert& source) {
     TETRAD_TRY_VOID(open(source.table, ModifyStatement::Kind::kInsert));
     if (table_->is_counter) {
@@ -169,14 +169,15 @@ class ModifyPreparer {
 
   Result<Made> update(const ast::Update& source) {
     TETRAD_TRY_VOID(open(source.table, ModifyStatement::Kind::kUpdate));
-    TETRAD_TRY_VOID(check_repetition(source.assignments));
+    TETRAD_TRY_VOID(check_assignments(source.assignments));
     TETRAD_TRY_VOID(conditions(source.if_exists, source.conditions, source.attributes));
     for (const ast::Assignment& assignment : source.assignments) {
       TETRAD_TRY(const ColumnSchema* column, builder_->column(assignment.column));
       if (column->is_primary_key()) {
         return fail(ErrorCode::kInvalid, "PRIMARY KEY part {} found in SET part", column->name);
       }
-      TETRAD_TRY(Operation operation, assign(assignment, *column));
+      TETRAD_TRY(Operation operation,
+                 operation_of(assignment, *column, *builder_, made_->has_conditions()));
       add(std::move(operation));
     }
     made_->writes_rows_ = !made_->regular_operations_.empty();
@@ -201,7 +202,7 @@ class ModifyPreparer {
                     "Invalid identifier {} for deletion (should not be a PRIMARY KEY part)",
                     column->name);
       }
-      TETRAD_TRY(Operation operation, take_away(deletion, *column));
+      TETRAD_TRY(Operation operation, operation_of(deletion, *column, *builder_));
       add(std::move(operation));
     }
     // DELETE without columns deletes whole rows, ranges of them, or the partition.
@@ -314,6 +315,7 @@ class ModifyPreparer {
     return builder.term(term, {name, type, nullptr});
   }
 
+  /// Step 1: finds the table and begins a new statement on it. Errors: kInvalid.
   Result<void> open(const ast::QualifiedName& name, ModifyStatement::Kind kind) {
     TETRAD_TRY(table_, find_table(name, context_));
     if (table_->is_virtual) {
@@ -333,6 +335,7 @@ class ModifyPreparer {
     return {};
   }
 
+  /// USING of a statement. The names in brackets are those of its markers, as drivers see them.
   Result<void> attributes(const ast::Attributes& source) {
     if (source.timestamp) {
       TETRAD_TRY_VOID(check_enabled(context_.settings.guardrails.user_timestamps, "user_timestamps",
@@ -366,6 +369,7 @@ class ModifyPreparer {
     return {};
   }
 
+  /// IF goes with neither counters nor a timestamp of the client: Paxos gives the timestamp.
   Result<void> check_conditional() const {
     if (!made_->has_conditions()) return {};
     if (table_->is_counter) {
@@ -432,6 +436,7 @@ class ModifyPreparer {
     operations.push_back(std::move(operation));
   }
 
+  /// A value of an INSERT.
   void add_whole(const ColumnSchema& column, ExpressionPtr value) {
     Operation operation;
     operation.kind =
@@ -458,6 +463,8 @@ class ModifyPreparer {
                               made_->regular_operations_.size() == table_->regular_columns().size();
   }
 
+  /// An INSERT names the whole primary key; the partition key alone where it writes static columns
+  /// only, and in a compact table the first clustering columns.
   Result<void> check_insert_keys() {
     std::string missing;
     const auto collect = [&](std::span<const ColumnSchema> columns,
@@ -497,200 +504,7 @@ class ModifyPreparer {
     return fail(ErrorCode::kInvalid, "Some clustering keys are missing: {}", missing);
   }
 
-  Result<void> check_repetition(const std::vector<ast::Assignment>& assignments) const {
-    using Kind = ast::Assignment::Kind;
-    for (size_t i = 0; i < assignments.size(); ++i) {
-      for (size_t j = 0; j < i; ++j) {
-        const auto &a = assignments[j], &b = assignments[i];
-        if (a.column.text != b.column.text) continue;
-        // Parts of a column go together, a whole value with nothing, a field not with itself.
-        const bool whole = a.kind == Kind::kSet || b.kind == Kind::kSet;
-        const bool same_field =
-            a.kind == Kind::kField && b.kind == Kind::kField && a.field->text == b.field->text;
-        if (whole || same_field) {
-          return fail(ErrorCode::kSyntax, "Multiple incompatible setting of column {}",
-                      b.column.text);
-        }
-      }
-    }
-    return {};
-  }
-
-  /// As Cassandra, only conditional statements can add to what is there.
-  Result<Operation> add_to_value(const ast::Assignment& source, const ColumnSchema& column,
-                                 const std::string& text) {
-    const TypeKind kind = column.type->kind();
-    if (!is_number(*column.type) && kind != TypeKind::kText && kind != TypeKind::kAscii) {
-      return fail(ErrorCode::kInvalid,
-                  "Invalid operation ({}) for non-numeric and non-text type {}", text, column.name);
-    }
-    Operation operation;
-    operation.kind = Operation::Kind::kAddToValue;
-    operation.column = &column;
-    TETRAD_TRY(operation.value, builder_->term(source.value, Receiver::of(column)));
-    return operation;
-  }
-
-  // An assignment of SET. What it means depends on the type: c = c + x is an increment, an append
-  // to a list, or an addition to a set or map; c = c - x a decrement, or the removal of elements or
-  // keys.
-  Result<Operation> assign(const ast::Assignment& source, const ColumnSchema& column) {
-    using Kind = ast::Assignment::Kind;
-    const TypePtr& type = column.type;
-    const std::string& name = column.name;
-    const auto value_text = [&] { return ast::to_string(source.value); };
-    const auto invalid = [&](const std::string& text, std::string_view why) {
-      return fail(ErrorCode::kInvalid, "Invalid operation ({}) for {} column {}", text, why, name);
-    };
-    Operation operation;
-    operation.column = &column;
-    const Receiver whole = Receiver::of(column);
-    switch (source.kind) {
-      case Kind::kSet: {
-        if (type->is_counter()) {
-          if (source.value.is_null())
-            return fail(ErrorCode::kInvalid, "Invalid null value for counter increment/decrement");
-          return fail(ErrorCode::kInvalid,
-                      "Cannot set the value of counter column {} (counters can only be "
-                      "incremented/decremented, not set)",
-                      name);
-        }
-        operation.kind = type->is_multi_cell() ? Operation::Kind::kSetWhole : Operation::Kind::kSet;
-        TETRAD_TRY(operation.value, builder_->term(source.value, whole));
-        return operation;
-      }
-      case Kind::kAdd:
-      case Kind::kSubtract: {
-        const bool is_add = source.kind == Kind::kAdd;
-        const std::string text =
-            fmt::format("{} = {} {} {}", name, name, is_add ? '+' : '-', value_text());
-        if (type->is_counter()) {
-          operation.kind = is_add ? Operation::Kind::kIncrement : Operation::Kind::kDecrement;
-          TETRAD_TRY(operation.value, builder_->term(source.value, whole));
-          return operation;
-        }
-        if (is_add && type->is_tuple_like()) return invalid(text, "tuple");
-        if (!type->is_collection()) {
-          // The row is read for the condition anyway, so the sum is decided with it.
-          if (is_add && made_->has_conditions()) return add_to_value(source, column, text);
-          return invalid(text, "non counter");
-        }
-        if (!type->is_multi_cell()) return invalid(text, "frozen collection");
-        const auto refused = [&](std::string_view what, std::string_view wanted) {
-          return fail(ErrorCode::kInvalid, "Value for a map {} has to be a {}, but was: '{}'", what,
-                      wanted, value_text());
-        };
-        if (is_add) {
-          operation.kind = Operation::Kind::kAdd;
-          auto value = builder_->term(source.value, whole);
-          if (!value && type->kind() == TypeKind::kMap) return refused("addition", "map");
-          TETRAD_TRY(operation.value, std::move(value));
-          return operation;
-        }
-        operation.kind = type->kind() == TypeKind::kList ? Operation::Kind::kDiscard
-                                                         : Operation::Kind::kRemoveKeys;
-        Receiver taken = whole;
-        // What is taken out need not be a value of the column: of a map it is a set of keys.
-        taken.column = nullptr;
-        if (type->kind() == TypeKind::kMap) taken.type = make_set(type->key(), false);
-        auto value = builder_->term(source.value, taken);
-        if (!value && type->kind() == TypeKind::kMap) return refused("substraction", "set");
-        TETRAD_TRY(operation.value, std::move(value));
-        return operation;
-      }
-      case Kind::kPrepend: {
-        const std::string text = fmt::format("{} = {} - {}", name, value_text(), name);
-        TETRAD_TRY(operation.value, builder_->term(source.value, whole));
-        if (type->kind() != TypeKind::kList) return invalid(text, "non list");
-        if (!type->is_multi_cell()) return invalid(text, "frozen list");
-        operation.kind = Operation::Kind::kPrepend;
-        return operation;
-      }
-      case Kind::kElement: {
-        const std::string text =
-            fmt::format("{}[{}] = {}", name, ast::to_string(*source.key), value_text());
-        if (!type->is_collection()) return invalid(text, "non collection");
-        if (!type->is_multi_cell()) return invalid(text, "frozen collection");
-        if (type->kind() == TypeKind::kSet) return invalid(text, "set");
-        const bool is_list = type->kind() == TypeKind::kList;
-        operation.kind = is_list ? Operation::Kind::kSetIndex : Operation::Kind::kSetElement;
-        const Receiver key = is_list ? Receiver{"idx(" + column.name + ")", int_type(), nullptr}
-                                     : Receiver{"key(" + column.name + ")", type->key(), nullptr};
-        TETRAD_TRY(operation.key, builder_->term(*source.key, key));
-        TETRAD_TRY(
-            operation.value,
-            builder_->term(source.value, {"value(" + column.name + ")",
-                                          is_list ? type->element() : type->value(), nullptr}));
-        return operation;
-      }
-      case Kind::kField: {
-        const std::string text = fmt::format("{}.{} = {}", name, source.field->text, value_text());
-        if (type->kind() != TypeKind::kUdt) return invalid(text, "non-UDT");
-        if (!type->is_multi_cell()) return invalid(text, "frozen UDT");
-        const auto index = type->field_index(source.field->text);
-        if (!index) {
-          return fail(ErrorCode::kInvalid, "UDT column {} does not have a field named {}", name,
-                      source.field->text);
-        }
-        operation.kind = Operation::Kind::kSetField;
-        operation.field = *index;
-        TETRAD_TRY(operation.value,
-                   builder_->term(source.value, {column.name + "." + source.field->text,
-                                                 type->components()[*index], nullptr}));
-        return operation;
-      }
-    }
-    return invalid({}, "this");
-  }
-
-  // DELETE c, c[key] or c.field.
-  Result<Operation> take_away(const ast::Deletion& source, const ColumnSchema& column) {
-    const TypePtr& type = column.type;
-    const std::string& name = column.name;
-    Operation operation;
-    operation.column = &column;
-    if (source.field) {
-      if (type->kind() != TypeKind::kUdt) {
-        return fail(ErrorCode::kInvalid, "Invalid field deletion operation for non-UDT column {}",
-                    name);
-      }
-      if (!type->is_multi_cell()) {
-        return fail(ErrorCode::kInvalid, "Frozen UDT column {} does not support field deletions",
-                    name);
-      }
-      const auto index = type->field_index(source.field->text);
-      if (!index) {
-        return fail(ErrorCode::kInvalid, "UDT column {} does not have a field named {}", name,
-                    source.field->text);
-      }
-      operation.kind = Operation::Kind::kRemoveField;
-      operation.field = *index;
-      return operation;
-    }
-    if (!source.element) {
-      operation.kind = Operation::Kind::kRemove;
-      return operation;
-    }
-    if (!type->is_collection()) {
-      return fail(ErrorCode::kInvalid, "Invalid deletion operation for non collection column {}",
-                  name);
-    }
-    if (!type->is_multi_cell()) {
-      return fail(ErrorCode::kInvalid, "Invalid deletion operation for frozen collection column {}",
-                  name);
-    }
-    Receiver key{"idx(" + column.name + ")", int_type(), nullptr};
-    operation.kind = Operation::Kind::kRemoveIndex;
-    if (type->kind() != TypeKind::kList) {
-      operation.kind = Operation::Kind::kRemoveElement;
-      key = type->kind() == TypeKind::kMap
-                ? Receiver{"key(" + column.name + ")", type->key(), nullptr}
-                : Receiver{"value(" + column.name + ")", type->element(), nullptr};
-    }
-    TETRAD_TRY(operation.key, builder_->term(*source.element, key));
-    return operation;
-  }
-
+  // made_ is moved out when a statement is done; open() begins the next one of a batch.
   const PrepareContext& context_;
   BindMarkers& markers_;
   TablePtr table_;

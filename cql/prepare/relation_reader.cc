@@ -16,11 +16,13 @@ namespace {
 
 using Op = ast::RelationOperator;
 
+/// The operators that become a Restriction of kind kSlice.
 bool is_slice(Op op) {
   return op == Op::kLess || op == Op::kLessOrEqual || op == Op::kGreater ||
          op == Op::kGreaterOrEqual || op == Op::kBetween;
 }
 
+/// Reads the relations of one statement, one after the other; each gives one Restriction.
 class RelationReader {
  public:
   RelationReader(ExpressionBuilder& expressions, WhereOf of) : expressions_(expressions), of_(of) {}
@@ -133,6 +135,7 @@ class RelationReader {
     return {};
   }
 
+  // The kind of the restriction decides which of its members are set (restrictions.h).
   Result<RestrictionPtr> single_column(const ast::Relation& relation) {
     TETRAD_TRY(const ColumnSchema* column, expressions_.column(relation.columns[0]));
     TETRAD_TRY_VOID(check_column(*column, relation));
@@ -147,27 +150,10 @@ class RelationReader {
         break;
       }
       case Op::kNotIn:
-      case Op::kIn: {
-        const bool negated = relation.op == Op::kNotIn;
-        restriction->kind = negated ? Restriction::Kind::kNotIn : Restriction::Kind::kIn;
-        if (relation.in_marker) {
-          // Drivers see the name of this marker in the metadata of PREPARED.
-          const Receiver list{"in(" + column->name + ")", make_list(freeze(column->type), true),
-                              nullptr};
-          TETRAD_TRY(restriction->in_list, expressions_.term(relation.values[0], list));
-          break;
-        }
-        if (relation.values.size() == 1 && !negated) {  // as Cassandra: the same as an equality
-          restriction->kind = Restriction::Kind::kEqual;
-          TETRAD_TRY(restriction->equal, single(relation.values[0], receiver));
-          break;
-        }
-        for (const ast::Term& value : relation.values) {
-          TETRAD_TRY(TupleTerm term, single(value, receiver));
-          restriction->in_values.push_back(std::move(term));
-        }
+      case Op::kIn:
+        TETRAD_TRY_VOID(read_in(*restriction, relation, receiver));
         break;
-      }
+      // CONTAINS of several relations on one column is merged later, so values are lists.
       case Op::kNotContains:
       case Op::kContains: {
         restriction->kind = relation.op == Op::kContains ? Restriction::Kind::kContains
@@ -212,6 +198,31 @@ class RelationReader {
     return restriction;
   }
 
+  /// IN or NOT IN of one column: a list, or a marker that stands for one.
+  Result<void> read_in(Restriction& restriction, const ast::Relation& relation,
+                       const Receiver& receiver) {
+    const bool negated = relation.op == Op::kNotIn;
+    restriction.kind = negated ? Restriction::Kind::kNotIn : Restriction::Kind::kIn;
+    if (relation.in_marker) {
+      // Drivers see the name of this marker in the metadata of PREPARED.
+      const Receiver list{"in(" + restriction.first().name + ")",
+                          make_list(freeze(restriction.first().type), true), nullptr};
+      TETRAD_TRY(restriction.in_list, expressions_.term(relation.values[0], list));
+      return {};
+    }
+    if (relation.values.size() == 1 && !negated) {  // as Cassandra: the same as an equality
+      restriction.kind = Restriction::Kind::kEqual;
+      TETRAD_TRY(restriction.equal, single(relation.values[0], receiver));
+      return {};
+    }
+    for (const ast::Term& value : relation.values) {
+      TETRAD_TRY(TupleTerm term, single(value, receiver));
+      restriction.in_values.push_back(std::move(term));
+    }
+    return {};
+  }
+
+  /// A value for one column, as a tuple of one.
   Result<TupleTerm> single(const ast::Term& value, const Receiver& receiver) {
     TupleTerm term;
     TETRAD_TRY(ExpressionPtr item, expressions_.term(value, receiver));
@@ -248,6 +259,8 @@ class RelationReader {
     }
   }
 
+  // m[k] = v. Kept as a condition on elements: CONTAINS and entries of one column are tested
+  // together.
   Result<RestrictionPtr> map_entry(const ast::Relation& relation) {
     TETRAD_TRY(const ColumnSchema* column, expressions_.column(relation.columns[0]));
     const TypePtr& type = column->type;
@@ -275,17 +288,17 @@ class RelationReader {
     TETRAD_TRY(ExpressionPtr value,
                expressions_.term(relation.values[0],
                                  {"value(" + column->name + ")", type->value(), nullptr}));
+    // One pair; merge() of restrictions.cc puts the pairs of several relations together.
     restriction->entries.emplace_back(std::move(key), std::move(value));
     return restriction;
   }
 
   // --- several clustering columns ---
 
-  // (a, b) op (x, y): consecutive clustering columns from any of them on. A value is a tuple
-  // literal, item by item, or one term for the whole tuple, such as a marker.
-  Result<RestrictionPtr> several_columns(const ast::Relation& relation) {
-    auto restriction = std::make_unique<Restriction>();
-    restriction->is_multi = true;
+  /// Errors: kInvalid, a column is no clustering column, is repeated or does not follow the one
+  /// before.
+  Result<std::vector<const ColumnSchema*>> consecutive_columns(const ast::Relation& relation) {
+    std::vector<const ColumnSchema*> columns;
     const ColumnSchema* previous = nullptr;
     for (const ast::Identifier& name : relation.columns) {
       TETRAD_TRY(const ColumnSchema* column, expressions_.column(name));
@@ -295,7 +308,7 @@ class RelationReader {
                     "applied to: {}",
                     column->name);
       }
-      if (std::ranges::find(restriction->columns, column) != restriction->columns.end()) {
+      if (std::ranges::find(columns, column) != columns.end()) {
         return fail(ErrorCode::kInvalid, "Column \"{}\" appeared twice in a relation: {}",
                     column->name, ast::to_string(relation));
       }
@@ -306,9 +319,19 @@ class RelationReader {
                     ast::to_string(relation));
       }
       previous = column;
-      restriction->columns.push_back(column);
+      columns.push_back(column);
     }
+    return columns;
+  }
+
+  // (a, b) op (x, y): consecutive clustering columns from any of them on. A value is a tuple
+  // literal, item by item, or one term for the whole tuple, such as a marker.
+  Result<RestrictionPtr> several_columns(const ast::Relation& relation) {
+    auto restriction = std::make_unique<Restriction>();
+    restriction->is_multi = true;
+    TETRAD_TRY(restriction->columns, consecutive_columns(relation));
     const auto& columns = restriction->columns;
+    // The name of a marker for the whole tuple: "(a,b)", and "in(a,b)" of a list of tuples.
     const std::string names = "(" + join_names(columns, ",") + ")";
     std::vector<TypePtr> types;
     for (const ColumnSchema* column : columns) types.push_back(column->type);
@@ -373,6 +396,7 @@ class RelationReader {
   // token(...) must have exactly the columns of the partition key in their order: the token of
   // anything else is of no row.
   Result<RestrictionPtr> token(const ast::Relation& relation) {
+    // Three errors in turn: too many columns, not all of them, another order.
     std::vector<const ColumnSchema*> key;
     for (const ColumnSchema& column : expressions_.table().partition_key()) key.push_back(&column);
     std::vector<const ColumnSchema*> columns;
@@ -402,6 +426,7 @@ class RelationReader {
     }
     auto restriction = std::make_unique<Restriction>();
     restriction->columns = columns;
+    // The marker's name in the metadata of PREPARED, as in Cassandra.
     const Receiver receiver{"partition key token", bigint_type(), nullptr};
     const auto make = [&](const ast::Term& value) { return single(value, receiver); };
     if (relation.op == Op::kEqual) {
@@ -419,6 +444,7 @@ class RelationReader {
 
   // --- the change feed ---
 
+  // COSMOS_CHANGEFEED_START_TIME() = t has no column; Restrictions::Builder keeps its value apart.
   Result<RestrictionPtr> change_feed(const ast::Relation& relation) {
     if (of_ != WhereOf::kSelect) {
       return fail(ErrorCode::kInvalid, "{}() cannot be used in WHERE clauses for {} statements",
@@ -445,6 +471,7 @@ Result<RestrictionPtr> read_relation(const ast::Relation& relation, ExpressionBu
   return RelationReader(expressions, of).read(relation);
 }
 
+// Nobody asks for SELECT: the texts that name the statement refuse a modification.
 std::string_view statement_name(WhereOf of) { return of == WhereOf::kUpdate ? "UPDATE" : "DELETE"; }
 
 std::string join_names(std::span<const ColumnSchema* const> columns, std::string_view between) {

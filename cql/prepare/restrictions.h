@@ -119,11 +119,13 @@ class BoundFilter {
   std::vector<BytesView> contains_, contains_key_;
   std::vector<std::pair<BytesView, BytesView>> entries_;
   ComparedTexts texts_;
-  // Of the values above, where there is something to do.
+  // The values above as an index analyses them; empty where texts_ does nothing.
   std::vector<BytesView> compared_equal_, compared_contains_, compared_contains_key_;
 
+  /// The last step of binding: analyses the values, which must be complete.
   void prepare_texts(const ComparedTexts& texts, base::Arena& arena);
   bool matches_texts(BytesView value) const;
+  bool matches_elements(BytesView collection) const;
   Result<void> read_pattern(BytesView pattern, const TableSchema& table);
 };
 
@@ -195,25 +197,34 @@ class Restrictions {
 
  private:
   class Builder;
+  /// A test of rows without its values.
   struct Filter {
     const Restriction* restriction;
     std::vector<int32_t> slots;
     ComparedTexts texts;
   };
 
-  Result<std::vector<Bytes>> in_values(const Restriction& restriction, EvalContext& context) const;
+  /// bind_clustering() where every clustering column has a plain equality.
+  Result<void> bind_whole_key(EvalContext& context, BoundClustering& bound) const;
+  /// Gives a test, whose restriction is set, its values. Errors: kInvalid.
+  Result<void> bind_filter(EvalContext& context, BoundFilter& test) const;
 
   const TableSchema* table_ = nullptr;
   WhereOf of_ = WhereOf::kSelect;
+  // What the relations say, each restriction in exactly one place.
   std::vector<RestrictionPtr> partition_;   // by position; null: none
   RestrictionPtr token_;                    // on all partition key columns
   std::vector<RestrictionPtr> clustering_;  // by place of the first column, ascending
   std::vector<RestrictionPtr> others_;      // regular and static
   std::vector<RestrictionPtr> negated_;     // NOT IN … of key columns; filters always
+  // What follows from them: the tests of rows and the index to look at. Both point to restrictions
+  // above.
   std::vector<Filter> filters_;
   std::optional<IndexAccess> index_;
   ExpressionPtr change_feed_;
   size_t clustering_prefix_ = 0;  // of clustering_: those that select; the rest are filters
+  // is_key_range_: the read goes over the ring. on_token_: token() says where, and not only tests
+  // keys.
   bool is_key_range_ = false, on_token_ = false, single_partition_ = false;
   bool lacks_allow_filtering_ = false, filtering_enabled_ = true;
   bool uses_index_ = false;

@@ -15,6 +15,7 @@
 
 namespace tetrad::cql {
 
+// ASCII only: names of options and classes have no other letters.
 std::string lower(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -26,6 +27,7 @@ std::string full_class(std::string_view package, const std::string& name) {
   return name.find('.') == std::string::npos ? std::string(package) + name : name;
 }
 
+// caching = {'keys': 'ALL' | 'NONE', 'rows_per_partition': 'ALL' | 'NONE' | n}, words in any case.
 Result<void> check_caching(OptionMap& caching) {
   std::string unknown;
   for (const auto& [name, value] : caching) {
@@ -63,6 +65,66 @@ Result<void> check_caching(OptionMap& caching) {
   return {};
 }
 
+namespace {
+
+/// The size of a compressed chunk as written; its range is checked later, as in Cassandra.
+Result<int32_t> chunk_kb_of(const OptionMap& compression) {
+  const auto chunk = value_of(compression, "chunk_length_in_kb");
+  // Cassandra's default; a power of 2.
+  int32_t chunk_kb = 16;
+  if (chunk) {
+    const auto parsed = whole<int32_t>(*chunk);
+    if (!parsed) return fail(ErrorCode::kConfig, "Invalid value for chunk_length_in_kb");
+    if (*parsed > std::numeric_limits<int32_t>::max() / 1024) {
+      return fail(ErrorCode::kConfig, "Value of chunk_length_in_kb is too large ({})", *parsed);
+    }
+    chunk_kb = *parsed;
+  }
+  return chunk_kb;
+}
+
+/// The options that one compressor has and others do not.
+Result<void> check_compressor_options(const OptionMap& compression) {
+  if (const auto type = value_of(compression, "lz4_compressor_type");
+      type && *type != "fast" && *type != "high") {
+    return fail(ErrorCode::kConfig,
+                "Invalid compressor type '{}' specified for LZ4 parameter 'lz4_compressor_type'. "
+                "Valid options are [high, fast].",
+                *type);
+  }
+  if (const auto text = value_of(compression, "lz4_high_compressor_level")) {
+    const auto level = whole<int32_t>(*text);
+    if (!level || *level < 1 || *level > 17) {
+      return fail(ErrorCode::kConfig,
+                  "Invalid value [{}] for parameter 'lz4_high_compressor_level'. Value must be "
+                  "between 1 and 17.",
+                  *text);
+    }
+  }
+  if (const auto text = value_of(compression, "compression_level")) {
+    const auto level = whole<int32_t>(*text);
+    if (!level) {
+      return fail(ErrorCode::kConfig,
+                  "ZstdCompressor.create() threw an error: java.lang.NumberFormatException For "
+                  "input string: \"{}\"",
+                  *text);
+    }
+    if (*level < -131072 || *level > 22) {
+      return fail(ErrorCode::kConfig,
+                  "ZstdCompressor.create() threw an error: java.lang.IllegalArgumentException "
+                  "compression_level={} is invalid",
+                  *level);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+// 1. An empty map, or enabled: false, is no compression. 2. The class, and the values that all
+// classes have.
+// 3. Unknown options, the compressor's own, then ranges. The last order is Cassandra's: a bad
+// number is reported before an unknown option, a bad range after it.
 Result<void> check_compression(OptionMap& compression) {
   if (compression.empty()) {
     compression = {{"enabled", "false"}};
@@ -100,17 +162,7 @@ Result<void> check_compression(OptionMap& compression) {
   const std::string name =
       found->second.starts_with(package) ? found->second.substr(package.size()) : "";
   const auto compressor = known.find(name);
-  const auto chunk = value_of(compression, "chunk_length_in_kb");
-  // Cassandra's default; a power of 2.
-  int32_t chunk_kb = 16;
-  if (chunk) {
-    const auto parsed = whole<int32_t>(*chunk);
-    if (!parsed) return fail(ErrorCode::kConfig, "Invalid value for chunk_length_in_kb");
-    if (*parsed > std::numeric_limits<int32_t>::max() / 1024) {
-      return fail(ErrorCode::kConfig, "Value of chunk_length_in_kb is too large ({})", *parsed);
-    }
-    chunk_kb = *parsed;
-  }
+  TETRAD_TRY(const int32_t chunk_kb, chunk_kb_of(compression));
   const auto ratio = value_of(compression, "min_compress_ratio");
   double least = 0;
   if (ratio) {
@@ -127,37 +179,7 @@ Result<void> check_compression(OptionMap& compression) {
       return fail(ErrorCode::kConfig, "Unknown compression options {}", option);
     }
   }
-  if (const auto type = value_of(compression, "lz4_compressor_type");
-      type && *type != "fast" && *type != "high") {
-    return fail(ErrorCode::kConfig,
-                "Invalid compressor type '{}' specified for LZ4 parameter 'lz4_compressor_type'. "
-                "Valid options are [high, fast].",
-                *type);
-  }
-  if (const auto text = value_of(compression, "lz4_high_compressor_level")) {
-    const auto level = whole<int32_t>(*text);
-    if (!level || *level < 1 || *level > 17) {
-      return fail(ErrorCode::kConfig,
-                  "Invalid value [{}] for parameter 'lz4_high_compressor_level'. Value must be "
-                  "between 1 and 17.",
-                  *text);
-    }
-  }
-  if (const auto text = value_of(compression, "compression_level")) {
-    const auto level = whole<int32_t>(*text);
-    if (!level) {
-      return fail(ErrorCode::kConfig,
-                  "ZstdCompressor.create() threw an error: java.lang.NumberFormatException For "
-                  "input string: \"{}\"",
-                  *text);
-    }
-    if (*level < -131072 || *level > 22) {
-      return fail(ErrorCode::kConfig,
-                  "ZstdCompressor.create() threw an error: java.lang.IllegalArgumentException "
-                  "compression_level={} is invalid",
-                  *level);
-    }
-  }
+  TETRAD_TRY_VOID(check_compressor_options(compression));
   if (chunk_kb <= 0) return fail(ErrorCode::kConfig, "Invalid negative or null chunk_length_in_kb");
   if ((chunk_kb & (chunk_kb - 1)) != 0) {
     return fail(ErrorCode::kConfig, "chunk_length_in_kb must be a power of 2");
@@ -174,6 +196,7 @@ Result<void> check_compression(OptionMap& compression) {
 
 namespace {
 
+/// One policy of speculative_retry, and how Cassandra writes it.
 struct Policy {
   enum class Kind { kAlways, kNever, kPercentile, kFixed };
   Kind kind;
