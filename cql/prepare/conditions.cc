@@ -63,6 +63,7 @@ class ConditionReader {
     } else if (is_contains(source.op)) {
       TETRAD_TRY(receiver, contained());
     }
+    // CONTAINS compares elements, so its type is the column's.
     made_.type = is_contains(source.op) ? made_.column->type : receiver.type;
     TETRAD_TRY_VOID(check_durations(source.op, *made_.type));
     if (source.in_marker) {
@@ -172,6 +173,7 @@ Result<Conditions> prepare_conditions(const std::vector<ast::Condition>& source,
   }
   for (const ast::Condition& condition : source) {
     TETRAD_TRY(const ColumnSchema* column, builder.column(condition.column));
+    // The key is refused after the condition has been read, as in Cassandra.
     TETRAD_TRY(ColumnCondition read, ConditionReader(builder, *column).read(condition));
     if (column->is_primary_key()) {
       return fail(ErrorCode::kInvalid, "PRIMARY KEY column '{}' cannot have IF conditions",

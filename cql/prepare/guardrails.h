@@ -111,6 +111,7 @@ struct ValueGuard {
 std::string guardrail_text(std::string_view guardrail, std::string_view message);
 bool is_guardrail_text(std::string_view message);
 
+/// The failure limit first: what is refused is not warned of as well.
 template <class IsBeyond, class Text>
 Result<void> check_limits(const Threshold& threshold, IsBeyond is_beyond,
                           std::string_view guardrail, Warnings& warnings, Text text) {

@@ -4,11 +4,11 @@
 // have overloads: a function is known by its name and the types of its arguments, without frozen<>.
 // The key in the metadata has both, so CREATE OR REPLACE of one overload leaves the others alone.
 //
-// CREATE FUNCTION: options, arguments' names, types, a compiling body, then what is there already.
-// A function that is replaced keeps how it takes null and must return a type of compatible order,
-// because aggregates and prepared statements go on to use it. CREATE AGGREGATE: types, the state
-// function (state, arguments…) -> state, the final function (state) -> result, the initial state,
-// then what is there already. DROP is refused while an aggregate or a column mask uses the
+// CREATE FUNCTION: options, arguments' names, types, a compiling body, then an overload that
+// exists. A function that is replaced keeps how it takes null and must return a type of compatible
+// order, because aggregates and prepared statements go on to use it. CREATE AGGREGATE: types, the
+// state function (state, arguments…) -> state, the final function (state) -> result, the initial
+// state, then an overload that exists. DROP is refused while an aggregate or a column mask uses the
 // function.
 #include <algorithm>
 #include <set>

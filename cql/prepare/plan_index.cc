@@ -312,8 +312,8 @@ Result<std::optional<IndexSchema>> index_of(const ast::CreateIndex& statement,
 
 }  // namespace
 
-// The table changes at once; its entries for rows that are stored already are made afterwards, in
-// the background.
+// The table changes at once; stores build the entries of the rows that they have afterwards
+// (storage/index/table_indexes.h).
 Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& input) {
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,

@@ -298,7 +298,7 @@ Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& i
   return out;
 }
 
-// What is not named stays. Rows move to other data centres in the background, after the change.
+// What is not named stays. place() writes in the same change which data centres hold the tables.
 Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& input) {
   const std::string& name = statement.name.text;
   TETRAD_TRY_VOID(check_modifiable(input.schema, name));
@@ -418,7 +418,7 @@ Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input
 
 namespace {
 
-/// A user type, frozen or not, with its keyspace; another type as ever.
+/// A user type, frozen or not, with its keyspace; another type as DESCRIBE shows it.
 std::string qualified_text(const DataType& type) {
   if (type.kind() != TypeKind::kUdt) return type.cql_text();
   const std::string name = fmt::format("{}.{}", type.keyspace(), type.name());
@@ -521,6 +521,7 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
   }
   const TypePtr type = make_udt(keyspace_name, name, std::move(names), std::move(types), false);
   TETRAD_TRY_VOID(check_type_size(*type));
+  // A field that is renamed to itself, or a rename of fields that are not there, is no change.
   if (type_text(*type) == type_text(*keyspace->types.at(name))) {
     out.nothing_to_do = true;
     return out;

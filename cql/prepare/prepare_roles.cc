@@ -12,7 +12,7 @@
 // 4. Check that the change leaves a superuser who can log in, and a schema that reads.
 // 5. Propose it for this version of the schema. On a conflict go to 3, until the deadline.
 //
-// A plan changes copies of roles in `changed`; what ends equal to what is there is left out. A
+// A plan changes copies of roles in `changed`; a role that ends as it was is left out. A
 // change without objects is not proposed. The order of the checks decides which error a client
 // gets; it is Cassandra's.
 #include "cql/prepare/prepare_roles.h"

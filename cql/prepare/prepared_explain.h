@@ -24,6 +24,7 @@ class ExplainStatement final : public Statement {
                                         std::span<const BoundValue> values) const override;
 
  private:
+  // Prepared for this statement alone; it also has the markers that EXPLAIN announces.
   const std::shared_ptr<const SelectStatement> select_;
 };
 

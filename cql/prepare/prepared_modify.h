@@ -264,7 +264,8 @@ class ModifyStatement final : public Statement {
   bool may_be_complete_ = false;  // INSERT of every regular column (rule 14)
   bool lossy_clustering_ = false;
   bool repeats_columns_ = false;  // several operations on one column: cells must be sorted
-  // INSERT JSON.
+  // INSERT JSON. DEFAULT UNSET leaves columns alone that the text does not name, DEFAULT NULL
+  // deletes them.
   ExpressionPtr json_;
   bool json_default_unset_ = false;
   Conditions conditions_;

@@ -95,6 +95,7 @@ struct QuerySettings {
 
 /// What a connection carries from statement to statement.
 struct ClientState {
+  // Belongs to the connection's shard. Statements read it; QueryProcessor and the login write it.
   std::string keyspace;      // of USE; "" if none
   std::string user;          // whose role it has; "" if nobody logged in
   bool must_log_in = false;  // the server has authentication on

@@ -66,7 +66,8 @@ class RelationReader {
     }
   }
 
-  /// expr(index, value): for classes of others. None of those that there are takes it.
+  /// expr(index, value): for index classes that read their own expressions. Tetrad has none, so
+  /// every use is an error.
   std::unexpected<Error> custom_index(const ast::Relation& relation) const {
     if (of_ != WhereOf::kSelect) {
       return fail(ErrorCode::kInvalid,

@@ -20,10 +20,13 @@ TablePtr find_table(const KeyspaceSchema* keyspace, const std::string& name);
 
 /// A user type that is not frozen cannot hold what is not.
 Result<void> check_nesting(const DataType& type);
+/// The guardrail columns_per_table.
 Result<void> check_column_count(const std::string& table, size_t columns, const PlanInput& input);
-/// The properties without those that have no effect here.
+/// The properties without those that the guardrail table_properties ignores. Errors: kInvalid, it
+/// refuses one.
 Result<ast::Properties> guarded_properties(const ast::Properties& properties,
                                            const PlanInput& input);
+/// The guardrail on tables without compression.
 Result<void> check_compressed(const TableOptions& options, const PlanInput& input);
 
 }  // namespace tetrad::cql

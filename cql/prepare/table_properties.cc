@@ -236,7 +236,7 @@ std::unexpected<Error> names_no_data_center() {
 //
 // 1. SimpleStrategy: replication_factor; without one that of `old`, or 1.
 // 2. NetworkTopologyStrategy: a factor for each data centre. `replication_factor` stands for all
-//    that there are now, and is not stored; a data centre that is named has its own. At least one
+//    that the cluster has now, and is not stored; a data centre that is named has its own. At least one
 //    factor must not be 0.
 // 3. LocalStrategy and unknown ones are refused.
 //
