@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The texts of DESCRIBE: each schema object as the statement that makes it, byte for byte as
-// Cassandra
-// 5.0 prints it. White space counts, too: tools compare the texts, and schema backups are restored
-// from them.
+// Cassandra 5.0 prints it. White space counts, too: tools compare the texts, and a schema can be
+// restored from them.
 //
 //   CREATE TABLE ks.t (
 //       k int,
