@@ -29,18 +29,18 @@ class AssignmentReader {
         is_conditional_(is_conditional) {}
 
   Result<Operation> read() {
-    using Kind = ast::Assignment::Kind;
+    using Form = ast::Assignment::Kind;
     switch (source_.kind) {
-      case Kind::kSet:
+      case Form::kSet:
         return set();
-      case Kind::kAdd:
-      case Kind::kSubtract:
-        return add_or_subtract(source_.kind == Kind::kAdd);
-      case Kind::kPrepend:
+      case Form::kAdd:
+      case Form::kSubtract:
+        return add_or_subtract(source_.kind == Form::kAdd);
+      case Form::kPrepend:
         return prepend();
-      case Kind::kElement:
+      case Form::kElement:
         return set_element();
-      case Kind::kField:
+      case Form::kField:
         return set_field();
     }
     return invalid({}, "this");
@@ -214,15 +214,15 @@ class AssignmentReader {
 }  // namespace
 
 Result<void> check_assignments(const std::vector<ast::Assignment>& assignments) {
-  using Kind = ast::Assignment::Kind;
+  using Form = ast::Assignment::Kind;
   for (size_t i = 0; i < assignments.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       const auto &a = assignments[j], &b = assignments[i];
       if (a.column.text != b.column.text) continue;
       // Parts of a column go together, a whole value with nothing, a field not with itself.
-      const bool whole = a.kind == Kind::kSet || b.kind == Kind::kSet;
+      const bool whole = a.kind == Form::kSet || b.kind == Form::kSet;
       const bool same_field =
-          a.kind == Kind::kField && b.kind == Kind::kField && a.field->text == b.field->text;
+          a.kind == Form::kField && b.kind == Form::kField && a.field->text == b.field->text;
       if (whole || same_field) {
         return fail(ErrorCode::kSyntax, "Multiple incompatible setting of column {}",
                     b.column.text);
