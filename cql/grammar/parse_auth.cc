@@ -380,7 +380,8 @@ ast::Describe Parser::describe() {
   return result;
 }
 
-// What stands behind the word DESCRIBE, which is the token at `from`.
+// What stands behind the word DESCRIBE, which is the token at `from`. One table: each word that
+// may follow is a case, so it stands in one piece.
 void Parser::described_object(ast::Describe& result, size_t from) {
   using Target = ast::Describe::Target;
   const auto list_of = [&](Target target) {

@@ -6,11 +6,14 @@
 namespace tetrad::cql {
 namespace {
 
+/// A table of Cassandra 5.0: keys come first in its columns, then the others by name.
 struct EmptyTable {
   const char *keyspace, *name;
   std::vector<ComputedTables::Column> columns;
 };
 
+/// Of the keyspace `system`. One table, by name: no entry depends on another one, so it stands in
+/// one piece.
 std::vector<EmptyTable> tables_of_system() {
   return {
       {"system", "available_ranges", {{"keyspace_name", "text", "pk"}, {"ranges", "set<blob>"}}},
@@ -108,6 +111,7 @@ std::vector<EmptyTable> tables_of_system() {
   };
 }
 
+/// Of the keyspace `system_distributed`: what Cassandra keeps of repairs and of denied partitions.
 std::vector<EmptyTable> tables_of_others() {
   return {
       {"system_distributed",
@@ -151,6 +155,7 @@ void define_empty_tables(ComputedTables& tables) {
   for (const auto& of : {tables_of_system(), tables_of_others()})
     for (const EmptyTable& table : of)
       tables.define(table.keyspace, table.name, table.columns, no_rows);
+  // Cassandra's own setting for this keyspace; without it DESCRIBE would show LocalStrategy.
   tables.set_replication(
       "system_distributed",
       {{"class", "org.apache.cassandra.locator.SimpleStrategy"}, {"replication_factor", "3"}});

@@ -8,6 +8,7 @@ namespace {
 
 using Columns = std::vector<ComputedTables::Column>;
 
+/// A view of Cassandra 5.0: keys come first in its columns, then the others by name.
 struct EmptyView {
   const char* name;
   Columns columns;
@@ -19,12 +20,14 @@ constexpr const char* kLatencies[] = {"coordinator_read_latency",  "coordinator_
                                       "local_scan_latency",        "local_write_latency"};
 constexpr const char* kRowsOfReads[] = {"rows_per_read", "tombstones_per_read"};
 
+/// The figures of one table each, whose key is the keyspace and the table.
 Columns columns_of_table(const Columns& figures) {
   Columns out = {{"keyspace_name", "text", "pk"}, {"table_name", "text", "pk"}};
   out.insert(out.end(), figures.begin(), figures.end());
   return out;
 }
 
+/// One table, by name: no entry depends on another one, so it stands in one piece.
 std::vector<EmptyView> views() {
   return {
       {"batch_metrics",
@@ -167,7 +170,7 @@ std::vector<EmptyView> views() {
 }
 
 /// Repairs run by themselves, tablet by tablet, without sessions that a client could follow;
-/// system_tetrad.partitions has when each tablet was repaired.
+/// system_tetrad.partitions has when each tablet was repaired. One table, as views().
 std::vector<EmptyView> views_of_repair() {
   return {
       {"repair_jobs",

@@ -166,10 +166,6 @@ const char* index_kind(const IndexSchema& index) {
   return index.index_class == IndexClass::kLegacy ? "COMPOSITES" : "CUSTOM";
 }
 
-}  // namespace
-
-namespace {
-
 /// A row for each masked column: its function, and the constants behind the value.
 void add_masks(const KeyspaceSchema& keyspace, const TableSchema& table, VirtualRows& rows) {
   for (const ColumnSchema& column : table.columns()) {
@@ -189,17 +185,18 @@ void add_masks(const KeyspaceSchema& keyspace, const TableSchema& table, Virtual
   }
 }
 
-}  // namespace
+/// Of both tables `columns`.
+const std::vector<ComputedTables::Column> kColumnColumns = {{"keyspace_name", "text", "pk"},
+                                                            {"table_name", "text", "ck"},
+                                                            {"column_name", "text", "ck"},
+                                                            {"clustering_order", "text"},
+                                                            {"column_name_bytes", "blob"},
+                                                            {"kind", "text"},
+                                                            {"position", "int"},
+                                                            {"type", "text"}};
 
-void define_schema_tables(ComputedTables& tables) {
-  const std::vector<ComputedTables::Column> column_columns = {{"keyspace_name", "text", "pk"},
-                                                              {"table_name", "text", "ck"},
-                                                              {"column_name", "text", "ck"},
-                                                              {"clustering_order", "text"},
-                                                              {"column_name_bytes", "blob"},
-                                                              {"kind", "text"},
-                                                              {"position", "int"},
-                                                              {"type", "text"}};
+/// One row a keyspace; the throughput columns are Tetrad's own.
+void define_keyspaces(ComputedTables& tables) {
   tables.define(
       "system_schema", "keyspaces",
       {{"keyspace_name", "text", "pk"},
@@ -216,6 +213,10 @@ void define_schema_tables(ComputedTables& tables) {
         });
         return rows;
       });
+}
+
+/// Tables without views, which have a table of their own, as in Cassandra.
+void define_tables(ComputedTables& tables) {
   std::vector<ComputedTables::Column> table_columns = {
       {"keyspace_name", "text", "pk"},   {"table_name", "text", "ck"},
       {"flags", "frozen<set<text>>"},    {kAutoscaleMaxThroughput, "int"},
@@ -231,7 +232,11 @@ void define_schema_tables(ComputedTables& tables) {
                                  });
                   return rows;
                 });
-  tables.define("system_schema", "columns", column_columns,
+}
+
+/// The columns of tables and views, and those that were dropped, with the types that they had.
+void define_columns(ComputedTables& tables) {
+  tables.define("system_schema", "columns", kColumnColumns,
                 [](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
                   return column_rows(schema, false, command);
                 });
@@ -255,6 +260,10 @@ void define_schema_tables(ComputedTables& tables) {
                       });
                   return rows;
                 });
+}
+
+/// User types of a keyspace; fields in the order of their declaration.
+void define_types(ComputedTables& tables) {
   tables.define(
       "system_schema", "types",
       {{"keyspace_name", "text", "pk"},
@@ -273,6 +282,10 @@ void define_schema_tables(ComputedTables& tables) {
         });
         return rows;
       });
+}
+
+/// Masks and indexes of columns.
+void define_masks_and_indexes(ComputedTables& tables) {
   tables.define("system_schema", "column_masks",
                 {{"keyspace_name", "text", "pk"},
                  {"table_name", "text", "ck"},
@@ -308,6 +321,10 @@ void define_schema_tables(ComputedTables& tables) {
                       });
                   return rows;
                 });
+}
+
+/// User-defined functions and aggregates; an overload is a row of its own.
+void define_functions(ComputedTables& tables) {
   tables.define("system_schema", "functions",
                 {{"keyspace_name", "text", "pk"},
                  {"function_name", "text", "ck"},
@@ -355,12 +372,20 @@ void define_schema_tables(ComputedTables& tables) {
         });
         return rows;
       });
+}
+
+/// There are no triggers in Tetrad, but drivers read the table with the others.
+void define_triggers(ComputedTables& tables) {
   tables.define("system_schema", "triggers",
                 {{"keyspace_name", "text", "pk"},
                  {"table_name", "text", "ck"},
                  {"trigger_name", "text", "ck"},
                  {"options", "frozen<map<text, text>>"}},
                 no_rows);
+}
+
+/// Materialized views: what they are made from, then the options of a table.
+void define_views(ComputedTables& tables) {
   std::vector<ComputedTables::Column> view_columns = {
       {"keyspace_name", "text", "pk"},    {"view_name", "text", "ck"},
       {"base_table_id", "uuid"},          {"base_table_name", "text"},
@@ -375,6 +400,10 @@ void define_schema_tables(ComputedTables& tables) {
                                  });
                   return rows;
                 });
+}
+
+/// Keyspaces whose tables are computed (is_listed_as_virtual), with their tables and columns.
+void define_virtual_schema(ComputedTables& tables) {
   tables.define("system_virtual_schema", "keyspaces", {{"keyspace_name", "text", "pk"}},
                 [](const SchemaSnapshot& schema) {
                   VirtualRows rows;
@@ -395,10 +424,25 @@ void define_schema_tables(ComputedTables& tables) {
         });
         return rows;
       });
-  tables.define("system_virtual_schema", "columns", column_columns,
+  tables.define("system_virtual_schema", "columns", kColumnColumns,
                 [](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
                   return column_rows(schema, true, command);
                 });
+}
+
+}  // namespace
+
+// In this order the tables get their incarnations (ComputedTables::define).
+void define_schema_tables(ComputedTables& tables) {
+  define_keyspaces(tables);
+  define_tables(tables);
+  define_columns(tables);
+  define_types(tables);
+  define_masks_and_indexes(tables);
+  define_functions(tables);
+  define_triggers(tables);
+  define_views(tables);
+  define_virtual_schema(tables);
 }
 
 }  // namespace tetrad::cql

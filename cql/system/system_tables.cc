@@ -113,8 +113,16 @@ class SystemTables final : public VirtualTables {
     co_return Result<void>();
   }
 
-  /// A peer may be behind for a moment; what drivers compare is what this node knows it will be.
   void define_system() {
+    define_local();
+    define_peers();
+    define_peers_v2();
+    define_estimates("size_estimates", {});
+    define_estimates("table_estimates", {"local_primary", "primary"});
+  }
+
+  /// system.local: its one row. Drivers read it first on each control connection.
+  void define_local() {
     tables_.define(
         "system", "local", {{"key", "text", "pk"},         {"bootstrapped", "text"},
                             {"broadcast_address", "inet"}, {"broadcast_port", "int"},
@@ -153,6 +161,11 @@ class SystemTables final : public VirtualTables {
                    kNull,
                    text(facts_.tetrad_version)}};
         });
+  }
+
+  /// system.peers, the form that drivers of Cassandra 3 read; both forms have the same nodes. A peer
+  /// may be behind for a moment; what drivers compare is what this node knows it will be.
+  void define_peers() {
     tables_.define(
         "system", "peers",
         {{"peer", "inet", "pk"},
@@ -175,6 +188,10 @@ class SystemTables final : public VirtualTables {
           }
           return rows;
         });
+  }
+
+  /// The form of Cassandra 4 and later, with ports: several nodes may share an address.
+  void define_peers_v2() {
     tables_.define("system", "peers_v2",
                    {{"peer", "inet", "pk"},
                     {"peer_port", "int", "ck"},
@@ -200,8 +217,6 @@ class SystemTables final : public VirtualTables {
                      }
                      return rows;
                    });
-    define_estimates("size_estimates", {});
-    define_estimates("table_estimates", {"local_primary", "primary"});
   }
 
   /// One row a range, or one a range and type.
