@@ -114,27 +114,29 @@ Result<void> SelectRun::bind() {
   for (const AggregateCall& call : s.aggregates_) {
     aggregators_.push_back(call.function->make(functions_));
   }
-  // The state of the last page: where it ended, and what LIMIT and PER PARTITION LIMIT have left.
-  if (context_.options.paging_position) {
-    TETRAD_TRY(const SelectPosition from,
-               decode_select_position(*context_.options.paging_position));
-    // It may come from a page of another statement of the table.
-    if (partitions_.is_range && !partitions_.range.contains(from.after.position))
-      return fail(ErrorCode::kProtocol, "Invalid value for the paging state");
-    after_ = from.after;
-    // The smaller one: a state cannot widen the limit.
-    if (rows_left_ >= 0 && from.rows_left >= 0) rows_left_ = std::min(rows_left_, from.rows_left);
-    partition_rows_done_ = from.partition_rows_done;
-    current_partition_ = from.after.partition_key;
-    if (from.after.clustering_key) partition_with_rows_ = from.after.partition_key;
-    if (!skip_last_group(from))  // the table is another one by now
-      return fail(ErrorCode::kProtocol, "Invalid value for the paging state");
-    if (!partitions_.is_range) skip_done_partitions();
-    if (rows_left_ == 0) nothing_ = true;
-  }
+  if (context_.options.paging_position) TETRAD_TRY_VOID(resume_page());
   page_left_ = page_size_;
   first_partition_ = next_partition_;
   range_start_ = after_ ? after_->position : partitions_.range.start;
+  return {};
+}
+
+// The state of the last page: where it ended, and what LIMIT and PER PARTITION LIMIT have left.
+Result<void> SelectRun::resume_page() {
+  TETRAD_TRY(const SelectPosition from, decode_select_position(*context_.options.paging_position));
+  // It may come from a page of another statement of the table.
+  if (partitions_.is_range && !partitions_.range.contains(from.after.position))
+    return fail(ErrorCode::kProtocol, "Invalid value for the paging state");
+  after_ = from.after;
+  // The smaller one: a state cannot widen the limit.
+  if (rows_left_ >= 0 && from.rows_left >= 0) rows_left_ = std::min(rows_left_, from.rows_left);
+  partition_rows_done_ = from.partition_rows_done;
+  current_partition_ = from.after.partition_key;
+  if (from.after.clustering_key) partition_with_rows_ = from.after.partition_key;
+  if (!skip_last_group(from))  // the table is another one by now
+    return fail(ErrorCode::kProtocol, "Invalid value for the paging state");
+  if (!partitions_.is_range) skip_done_partitions();
+  if (rows_left_ == 0) nothing_ = true;
   return {};
 }
 

@@ -373,6 +373,8 @@ Result<bool> CellMaker::add_at_index(const Operation& operation, const BoundValu
   return true;
 }
 
+// One table of the operations: first those without a value, then, once key and value are evaluated
+// (in this order, which decides which error is reported), one case for each kind.
 Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& place,
                                      std::vector<Cell>& cells) {
   const ColumnSchema& column = *operation.column;

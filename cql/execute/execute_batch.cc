@@ -55,6 +55,33 @@ bool may_be_long_batch(const ExecuteContext& context, std::span<const StatementP
          });
 }
 
+/// The guardrails on a batch of several partitions; one partition is an ordinary write, however many
+/// statements it has. Errors: kInvalid, above batch_fail_bytes.
+Result<void> check_batch_size(ExecuteContext& context, BatchType type, const TableSchema& table,
+                              std::span<const Mutation> mutations) {
+  if (mutations.size() <= 1) return {};
+  size_t size = 0;
+  for (const Mutation& mutation : mutations) size += mutation.size_bytes();
+  if (size > context.settings.batch_fail_bytes) {
+    return fail(ErrorCode::kInvalid, "Batch too large");
+  }
+  if (size > context.settings.batch_warn_bytes) {
+    context.warnings.push_back(
+        fmt::format("Batch for [{}] is of size {}, exceeding specified threshold of {} by {}.",
+                    table.qualified_name(), size, context.settings.batch_warn_bytes,
+                    size - context.settings.batch_warn_bytes));
+  }
+  if (type == BatchType::kUnlogged && mutations.size() > kPartitionsWarned) {
+    context.warnings.push_back(fmt::format(
+        "Unlogged batch covering {} partitions detected against table [{}]. You should use a "
+        "logged batch for atomicity, or asynchronous writes for performance.",
+        mutations.size(), table.qualified_name()));
+  }
+  return {};
+}
+
+// The steps of the head of this file, in one piece: all parts share the arena, the guard and the ids
+// of list elements, which must outlive every wait.
 Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
                                         std::vector<StatementPart> parts,
                                         std::optional<int64_t> batch_timestamp_us,
@@ -138,25 +165,7 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
   TETRAD_CO_TRY(mutations, std::move(joined));
   if (mutations.empty()) co_return StatementResult();
   const TableSchema& table = parts.front().statement->table();
-  if (mutations.size() > 1) {
-    size_t size = 0;
-    for (const Mutation& mutation : mutations) size += mutation.size_bytes();
-    if (size > context.settings.batch_fail_bytes) {
-      co_return fail(ErrorCode::kInvalid, "Batch too large");
-    }
-    if (size > context.settings.batch_warn_bytes) {
-      context.warnings.push_back(
-          fmt::format("Batch for [{}] is of size {}, exceeding specified threshold of {} by {}.",
-                      table.qualified_name(), size, context.settings.batch_warn_bytes,
-                      size - context.settings.batch_warn_bytes));
-    }
-    if (type == BatchType::kUnlogged && mutations.size() > kPartitionsWarned) {
-      context.warnings.push_back(fmt::format(
-          "Unlogged batch covering {} partitions detected against table [{}]. You should use a "
-          "logged batch for atomicity, or asynchronous writes for performance.",
-          mutations.size(), table.qualified_name()));
-    }
-  }
+  TETRAD_CO_TRY_VOID(check_batch_size(context, type, table, mutations));
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, table, context.settings));
   TETRAD_CO_TRY_VOID(check_replica_disks(context, mutations));
   if (is_limited(context, mutations)) {

@@ -677,6 +677,8 @@ bool ModifyStatement::is_long_to_make(const ExecuteContext& context,
   return elements > kElementsOnLoop;
 }
 
+// The steps of the head of this file, in one piece: what it makes (evaluation, guard, ids, lists)
+// must outlive every wait, so it lives in the frame of this one coroutine.
 Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
                                                        std::span<const BoundValue> values) const {
   if (has_conditions()) {

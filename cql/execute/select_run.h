@@ -80,6 +80,9 @@ class SelectRun : protected SelectProgress {
   Result<void> check_counts();
   Result<void> check_product(uint64_t product, std::string_view key);
 
+  /// Takes over the paging state of the request, which is there, as the last step of bind(). Errors:
+  /// kProtocol, it is of another statement or of another table.
+  Result<void> resume_page();
   /// After a page: the partitions before the one of the position are done.
   void skip_done_partitions();
 

@@ -313,6 +313,28 @@ void SchemaSnapshot::read_functions(const KeyspaceSchema* old, KeyspaceSchema& k
       });
 }
 
+// Each is erased from unreadable_ first: it may have been mended or dropped since.
+void SchemaSnapshot::read_tables(const std::set<std::string>& tables,
+                                 const replication::MetaState& state, KeyspaceSchema& keyspace) {
+  const UdtResolver resolve = resolver_of(keyspace);
+  for (const std::string& table_name : tables) {
+    const std::string key = table_key(keyspace.name, table_name);
+    unreadable_.erase(key);
+    const auto object = objects_.find(key);
+    if (object == objects_.end()) {
+      keyspace.tables.erase(table_name);
+      continue;
+    }
+    auto table = read_table(key, object->second, resolve, state);
+    if (table) {
+      keyspace.tables.put(table_name, std::move(*table));
+    } else {
+      keyspace.tables.erase(table_name);
+      set_unreadable(key, table.error().message);
+    }
+  }
+}
+
 void SchemaSnapshot::rebuild(const std::string& name, const Touched& touched,
                              const SchemaSnapshot& before, const replication::MetaState& state) {
   // Without its own entry a keyspace has no replication: none of its objects can be used.
@@ -371,23 +393,7 @@ void SchemaSnapshot::rebuild(const std::string& name, const Touched& touched,
         if (!changed.empty() && holds_any(*table, changed)) tables.insert(table_name);
     }
   }
-  const UdtResolver resolve = resolver_of(keyspace);
-  for (const std::string& table_name : tables) {
-    const std::string key = table_key(name, table_name);
-    unreadable_.erase(key);
-    const auto object = objects_.find(key);
-    if (object == objects_.end()) {
-      keyspace.tables.erase(table_name);
-      continue;
-    }
-    auto table = read_table(key, object->second, resolve, state);
-    if (table) {
-      keyspace.tables.put(table_name, std::move(*table));
-    } else {
-      keyspace.tables.erase(table_name);
-      set_unreadable(key, table.error().message);
-    }
-  }
+  read_tables(tables, state, keyspace);
   keyspaces_[name] = std::make_shared<const KeyspaceSchema>(std::move(keyspace));
 }
 

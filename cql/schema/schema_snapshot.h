@@ -158,6 +158,10 @@ class SchemaSnapshot {
   /// What is as it was in `old` (may be null) keeps its object: listeners compare those.
   void read_types(const KeyspaceSchema* old, KeyspaceSchema& keyspace);
   void read_functions(const KeyspaceSchema* old, KeyspaceSchema& keyspace);
+  /// The tables of these names, as the metadata has them now; after read_types(), since their
+  /// columns may hold those types.
+  void read_tables(const std::set<std::string>& tables, const replication::MetaState& state,
+                   KeyspaceSchema& keyspace);
   void set_unreadable(const std::string& key, const std::string& reason);
   /// Forgets what did not read of a keyspace: all of it, or all but tables.
   void forget_unreadable(std::string_view keyspace, bool and_tables);
