@@ -106,76 +106,14 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
       logger_(std::move(logger)) {
   const auto mutate = [this](bool merged) {
     return [this, merged](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
-      auto request = decode_mutate(body);
-      if (!request) {
-        reply.error(request.error());
-        return;
-      }
-      std::optional<int64_t> mark_us;
-      if (const auto stamp_us = request->server_timestamp_us) {
-        mark_us = mark_not_below(context.store, request->mutation, *stamp_us);
-        clock_.observe(*stamp_us, reactor_);
-        if (mark_us && !TETRAD_MUTANT(server_stamp_any) &&
-            shows_clock_behind(*mark_us, *stamp_us, clock_.own_us(reactor_),
-                               clock_.skew_max_us())) {
-          metrics_.refused_times.add();
-          reply.error(Error(ErrorCode::kClockOff, "a later timestamp is here, of a coordinator"));
-          return;
-        }
-      }
-      std::optional<Merged> as_merged;
-      if (merged) {
-        as_merged = Merged{request->as_of_us, request->synced};
-      } else if (auto fits = check_times(request->server_timestamp_us, request->as_of_us); !fits) {
-        metrics_.refused_times.add();
-        reply.error(fits.error());
-        return;
-      }
-      const uint32_t store = context.store;
-      const TableIncarnation incarnation = request->mutation.incarnation;
-      const RingPosition position = request->mutation.position;
-      const std::optional<int64_t> stamp_us = request->server_timestamp_us;
-      apply(store, request->epoch, request->mutation, as_merged, context.deadline,
-            [this, alive = std::weak_ptr<char>(alive_), store, incarnation, position, stamp_us,
-             reply = std::move(reply), mark_us](Result<void> applied) mutable {
-              if (alive.expired()) return;
-              if (applied) {
-                if (stamp_us)
-                  mark_us = mark_after_cut(store, incarnation, position, *stamp_us, mark_us);
-                reply.ok(encode_mutate_answer(mark_us));
-              } else {
-                reply.error(applied.error());
-              }
-            });
+      on_mutate(merged, context, body, std::move(reply));
     };
   };
   rpc.handle(Verb::kMutate, mutate(false));
   rpc.handle(Verb::kMutateMerged, mutate(true));
   const auto read_as = [this](bool digest) {
     return [this, digest](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
-      if (digest) metrics_.digests.add();
-      auto request = decode_read(body, read_fold_);
-      if (!request) {
-        reply.error(request.error());
-        return;
-      }
-      const uint64_t bytes_max = request->command.bytes_max;
-      read(context.store, request->epoch, std::move(request->command), context.deadline,
-           [digest, bytes_max,
-            reply = std::move(reply)](Result<storage::ReadResult> result) mutable {
-             if (!result) {
-               reply.error(result.error());
-               return;
-             }
-             if (digest) {
-               reply.ok(encode_digest_reply(digest_reply_of(*result)));
-               return;
-             }
-             storage::withhold_if_larger(*result, bytes_max);
-             Bytes out;
-             storage::encode_read_result(*result, out);
-             reply.ok(std::move(out));
-           });
+      on_read(digest, context, body, std::move(reply));
     };
   };
   rpc.handle(Verb::kRead, read_as(false));
@@ -190,6 +128,76 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
 ReplicaService::~ReplicaService() {
   changes_.on_opened(nullptr);
   reactor_.cancel(timer_);
+}
+
+void ReplicaService::on_mutate(bool merged, const RpcContext& context, BytesView body,
+                               RpcNode::Reply reply) {
+  auto request = decode_mutate(body);
+  if (!request) {
+    reply.error(request.error());
+    return;
+  }
+  std::optional<int64_t> mark_us;
+  if (const auto stamp_us = request->server_timestamp_us) {
+    mark_us = mark_not_below(context.store, request->mutation, *stamp_us);
+    clock_.observe(*stamp_us, reactor_);
+    if (mark_us && !TETRAD_MUTANT(server_stamp_any) &&
+        shows_clock_behind(*mark_us, *stamp_us, clock_.own_us(reactor_), clock_.skew_max_us())) {
+      metrics_.refused_times.add();
+      reply.error(Error(ErrorCode::kClockOff, "a later timestamp is here, of a coordinator"));
+      return;
+    }
+  }
+  std::optional<Merged> as_merged;
+  if (merged) {
+    as_merged = Merged{request->as_of_us, request->synced};
+  } else if (auto fits = check_times(request->server_timestamp_us, request->as_of_us); !fits) {
+    metrics_.refused_times.add();
+    reply.error(fits.error());
+    return;
+  }
+  const uint32_t store = context.store;
+  const TableIncarnation incarnation = request->mutation.incarnation;
+  const RingPosition position = request->mutation.position;
+  const std::optional<int64_t> stamp_us = request->server_timestamp_us;
+  apply(store, request->epoch, request->mutation, as_merged, context.deadline,
+        [this, alive = std::weak_ptr<char>(alive_), store, incarnation, position, stamp_us,
+         reply = std::move(reply), mark_us](Result<void> applied) mutable {
+          if (alive.expired()) return;
+          if (applied) {
+            if (stamp_us)
+              mark_us = mark_after_cut(store, incarnation, position, *stamp_us, mark_us);
+            reply.ok(encode_mutate_answer(mark_us));
+          } else {
+            reply.error(applied.error());
+          }
+        });
+}
+
+void ReplicaService::on_read(bool digest, const RpcContext& context, BytesView body,
+                             RpcNode::Reply reply) {
+  if (digest) metrics_.digests.add();
+  auto request = decode_read(body, read_fold_);
+  if (!request) {
+    reply.error(request.error());
+    return;
+  }
+  const uint64_t bytes_max = request->command.bytes_max;
+  read(context.store, request->epoch, std::move(request->command), context.deadline,
+       [digest, bytes_max, reply = std::move(reply)](Result<storage::ReadResult> result) mutable {
+         if (!result) {
+           reply.error(result.error());
+           return;
+         }
+         if (digest) {
+           reply.ok(encode_digest_reply(digest_reply_of(*result)));
+           return;
+         }
+         storage::withhold_if_larger(*result, bytes_max);
+         Bytes out;
+         storage::encode_read_result(*result, out);
+         reply.ok(std::move(out));
+       });
 }
 
 void ReplicaService::take(std::unique_ptr<ShardCall> call) {

@@ -32,6 +32,7 @@ struct ReplicaMetrics {
   base::Counter mutations, reads, digests, refused_stale, refused_times, waited_for_metadata;
 };
 
+/// Limits of one shard's replica service.
 struct ReplicaOptions {
   /// Requests that wait for newer metadata; more are refused, and the sender tries again.
   size_t waiting_max = 10'000;
@@ -105,6 +106,10 @@ class ReplicaService {
   const Fences& fences() const { return fences_; }
 
  private:
+  /// A peer's kMutate, or with `merged` its kMutateMerged, whose times check_times() does not judge.
+  void on_mutate(bool merged, const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  /// A peer's kRead, answered with rows, or with `digest` its kReadDigest.
+  void on_read(bool digest, const RpcContext& context, BytesView body, RpcNode::Reply reply);
   /// Calls of this node's other shards.
   void take(std::unique_ptr<ShardCall> call);
   void take_mutation(std::unique_ptr<ShardCall> call);
