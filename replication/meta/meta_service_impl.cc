@@ -368,9 +368,8 @@ void MetaServiceImpl::manage_voters() {
   if (!change) return;
   // Refused while another change is under way or a learner is behind: the next look repeats it.
   if (driver_->change_configuration(*change)) {
-    const NodeInfo* node = state_->node(change->server);
     logger_.info("metadata group changes host={} address={} change={}", change->server.to_string(),
-                 node == nullptr ? "unknown" : node->address, name_of(change->kind));
+                 state_->address_of(change->server), name_of(change->kind));
   }
 }
 

@@ -121,6 +121,8 @@ struct BodyWriter {
   }
 };
 
+/// One table: the fields of each type of message, in the order in which BodyWriter writes them.
+/// Errors: kCorruption for a type that this program does not know.
 Result<RaftMessageBody> read_body(uint8_t type, ByteReader& in) {
   switch (type) {
     case 0: {
