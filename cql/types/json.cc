@@ -447,37 +447,21 @@ std::string quote_json_column_name(std::string_view name) {
   return lower ? std::string(name) : "\"" + std::string(name) + "\"";
 }
 
+// The escapes are those of Jackson, which Cassandra uses: a letter where JSON has one, otherwise
+// four hexadecimal digits in upper case. "/" and everything from U+007F on stay as they are.
 void append_json_string(std::string& out, std::string_view text) {
+  constexpr std::string_view kEscaped = "\"\\\b\t\n\f\r", kLetters = "\"\\btnfr";
   out += '"';
   for (const char c : text) {
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      default:
-        if (static_cast<uint8_t>(c) < 0x20) {
-          out += fmt::format("\\u{:04X}", static_cast<unsigned>(c));
-        } else {
-          out += c;
-        }
+    if (static_cast<uint8_t>(c) >= 0x20 && c != '"' && c != '\\') {
+      out += c;
+      continue;
+    }
+    if (const size_t at = kEscaped.find(c); at != std::string_view::npos) {
+      out += '\\';
+      out += kLetters[at];
+    } else {
+      out += fmt::format("\\u{:04X}", static_cast<unsigned>(c));
     }
   }
   out += '"';

@@ -6,7 +6,7 @@
 // unknown tag, a wrong escape) is kCorruption. It gives back one form of each value; where a value
 // has several forms (is_lossy), the row keeps the original bytes beside the key.
 //
-// DESC inverts every byte of a component; Cursor turns them back while it reads, so the readers
+// DESC inverts every byte of a component; OrderedCursor turns them back while it reads, so the readers
 // know one direction only.
 #include "cql/types/ordered_encoding.h"
 
@@ -17,6 +17,7 @@
 
 #include "base/byte_io.h"
 #include "cql/types/number.h"
+#include "cql/types/ordered_cursor.h"
 
 namespace tetrad::cql {
 
@@ -105,10 +106,6 @@ void append_varint(Bytes& out, BytesView value) {
     append_fixed<uint32_t>(out, negative ? ~length : length);
   }
   out.append(shortest);
-}
-
-void invert_from(Bytes& out, size_t start) {
-  for (size_t i = start; i < out.size(); ++i) out[i] = static_cast<char>(~out[i]);
 }
 
 Result<void> append_decimal(Bytes& out, BytesView value) {
@@ -275,69 +272,8 @@ Result<void> append_component(Bytes& out, const DataType& type, OptionalView val
   return append_payload(out, type, *value);
 }
 
-/// Reads encoded bytes, turning inverted ones back.
-class Cursor {
- public:
-  Cursor(BytesView in, bool inverted) : in_(in), mask_(inverted ? 0xFF : 0) {}
-
-  BytesView rest() const { return in_; }
-  void toggle_inversion() { mask_ = static_cast<uint8_t>(~mask_); }
-
-  Result<uint8_t> read_u8() {
-    if (in_.empty()) return cut_short();
-    const auto byte = static_cast<uint8_t>(static_cast<uint8_t>(in_[0]) ^ mask_);
-    in_.remove_prefix(1);
-    return byte;
-  }
-  Result<uint8_t> peek() const {
-    if (in_.empty()) return cut_short();
-    return static_cast<uint8_t>(static_cast<uint8_t>(in_[0]) ^ mask_);
-  }
-  template <class UInt>
-  Result<UInt> read_fixed() {
-    if (in_.size() < sizeof(UInt)) return cut_short();
-    auto value = base::load_big_endian<UInt>(in_.data());
-    if (mask_ != 0) value = static_cast<UInt>(~value);
-    in_.remove_prefix(sizeof(UInt));
-    return value;
-  }
-  Result<void> read_raw(Bytes& out, size_t size) {
-    if (in_.size() < size) return cut_short();
-    append(out, in_.substr(0, size));
-    in_.remove_prefix(size);
-    return {};
-  }
-  Result<void> read_escaped(Bytes& out) {
-    const char zero = static_cast<char>(mask_);
-    for (;;) {
-      const void* const at = in_.empty() ? nullptr : std::memchr(in_.data(), zero, in_.size());
-      if (at == nullptr) return cut_short();
-      const auto run = static_cast<size_t>(static_cast<const char*>(at) - in_.data());
-      append(out, in_.substr(0, run));
-      in_.remove_prefix(run + 1);
-      TETRAD_TRY(const uint8_t next, read_u8());
-      if (next == 0x01) return {};
-      if (next != 0xFF) return fail(ErrorCode::kCorruption, "escape byte {:#x} in a key", next);
-      out.push_back('\0');
-    }
-  }
-
-  static std::unexpected<Error> cut_short() {
-    return fail(ErrorCode::kCorruption, "an encoded value is cut short");
-  }
-
- private:
-  void append(Bytes& out, BytesView bytes) {
-    const size_t start = out.size();
-    out.append(bytes);
-    if (mask_ != 0) invert_from(out, start);
-  }
-  BytesView in_;
-  uint8_t mask_;
-};
-
 template <class UInt>
-Result<void> read_signed(Bytes& out, Cursor& in) {
+Result<void> read_signed(Bytes& out, OrderedCursor& in) {
   constexpr UInt kSign = static_cast<UInt>(UInt{1} << (8 * sizeof(UInt) - 1));
   TETRAD_TRY(const UInt value, in.read_fixed<UInt>());
   append_fixed<UInt>(out, value ^ kSign);
@@ -345,7 +281,7 @@ Result<void> read_signed(Bytes& out, Cursor& in) {
 }
 
 template <class UInt>
-Result<void> read_float(Bytes& out, Cursor& in) {
+Result<void> read_float(Bytes& out, OrderedCursor& in) {
   constexpr UInt kSign = static_cast<UInt>(UInt{1} << (8 * sizeof(UInt) - 1));
   TETRAD_TRY(const UInt value, in.read_fixed<UInt>());
   const UInt bits = value & kSign ? value ^ kSign : static_cast<UInt>(~value);
@@ -355,7 +291,7 @@ Result<void> read_float(Bytes& out, Cursor& in) {
   return {};
 }
 
-Result<void> read_varint(Bytes& out, Cursor& in) {
+Result<void> read_varint(Bytes& out, OrderedCursor& in) {
   TETRAD_TRY(const uint8_t head, in.read_u8());
   size_t size = 0;
   if (head == kLongPositive || head == kLongNegative) {
@@ -375,7 +311,7 @@ Result<void> read_varint(Bytes& out, Cursor& in) {
   return {};
 }
 
-Result<void> read_decimal(Bytes& out, Cursor& in) {
+Result<void> read_decimal(Bytes& out, OrderedCursor& in) {
   TETRAD_TRY(const uint8_t sign, in.read_u8());
   DecimalDigits parts;
   if (sign != kDecimalZero) {
@@ -404,7 +340,7 @@ Result<void> read_decimal(Bytes& out, Cursor& in) {
   return {};
 }
 
-Result<void> read_uuid(Bytes& out, const DataType& type, Cursor& in) {
+Result<void> read_uuid(Bytes& out, const DataType& type, OrderedCursor& in) {
   TETRAD_TRY(const uint64_t high, in.read_fixed<uint64_t>());
   TETRAD_TRY(const uint64_t low, in.read_fixed<uint64_t>());
   const bool timed = type.kind() == TypeKind::kTimeuuid;
@@ -413,12 +349,12 @@ Result<void> read_uuid(Bytes& out, const DataType& type, Cursor& in) {
   return {};
 }
 
-Result<bool> read_component(Bytes& out, const DataType& type, Cursor& in);
-Result<void> read_payload(Bytes& out, const DataType& type, Cursor& in);
+Result<bool> read_component(Bytes& out, const DataType& type, OrderedCursor& in);
+Result<void> read_payload(Bytes& out, const DataType& type, OrderedCursor& in);
 
 /// Reads a component and appends it as a part of a collection or tuple: its length first.
 // The length is written as 0 and filled in when the part has been read.
-Result<void> read_part(Bytes& out, const DataType& type, Cursor& in) {
+Result<void> read_part(Bytes& out, const DataType& type, OrderedCursor& in) {
   const size_t start = out.size();
   append_fixed<uint32_t>(out, 0);
   TETRAD_TRY(const bool present, read_component(out, type, in));
@@ -427,7 +363,7 @@ Result<void> read_part(Bytes& out, const DataType& type, Cursor& in) {
   return {};
 }
 
-Result<void> read_collection(Bytes& out, const DataType& type, Cursor& in) {
+Result<void> read_collection(Bytes& out, const DataType& type, OrderedCursor& in) {
   const size_t start = out.size();
   append_fixed<uint32_t>(out, 0);
   int32_t count = 0;
@@ -442,7 +378,7 @@ Result<void> read_collection(Bytes& out, const DataType& type, Cursor& in) {
   return {};
 }
 
-Result<void> read_tuple(Bytes& out, const DataType& type, Cursor& in) {
+Result<void> read_tuple(Bytes& out, const DataType& type, OrderedCursor& in) {
   bool ended = false;
   for (const TypePtr& field : type.components()) {
     TETRAD_TRY(const uint8_t next, in.peek());
@@ -458,7 +394,7 @@ Result<void> read_tuple(Bytes& out, const DataType& type, Cursor& in) {
   return {};
 }
 
-Result<void> read_vector(Bytes& out, const DataType& type, Cursor& in) {
+Result<void> read_vector(Bytes& out, const DataType& type, OrderedCursor& in) {
   const DataType& element = *type.element();
   for (uint32_t i = 0; i < type.dimension(); ++i) {
     if (element.is_fixed_length()) {
@@ -474,7 +410,7 @@ Result<void> read_vector(Bytes& out, const DataType& type, Cursor& in) {
   return {};
 }
 
-Result<void> read_payload(Bytes& out, const DataType& type, Cursor& in) {
+Result<void> read_payload(Bytes& out, const DataType& type, OrderedCursor& in) {
   switch (type.kind()) {
     case TypeKind::kInt:
       return read_signed<uint32_t>(out, in);
@@ -529,7 +465,7 @@ Result<void> read_payload(Bytes& out, const DataType& type, Cursor& in) {
   std::unreachable();
 }
 
-Result<bool> read_component(Bytes& out, const DataType& type, Cursor& in) {
+Result<bool> read_component(Bytes& out, const DataType& type, OrderedCursor& in) {
   TETRAD_TRY(const uint8_t tag, in.read_u8());
   switch (tag) {
     case kNull:
@@ -554,7 +490,7 @@ Result<void> append_ordered(Bytes& out, const DataType& type, OptionalView value
 }
 
 Result<bool> decode_ordered_to(Bytes& out, BytesView& in, const DataType& type, bool descending) {
-  Cursor cursor(in, descending);
+  OrderedCursor cursor(in, descending);
   TETRAD_TRY(const bool present, read_component(out, type, cursor));
   in = cursor.rest();
   return present;
