@@ -21,6 +21,8 @@ std::string to_hex(BytesView bytes) {
   return out;
 }
 
+// Three ways: the rest of the newest block, a block of its own for a large piece, a new block for a
+// small one. The end of the old block is given up then, at most a quarter of it.
 char* Arena::allocate(size_t size) {
   allocated_bytes_ += size;
   if (size > left_) {
@@ -39,12 +41,15 @@ char* Arena::allocate(size_t size) {
   return result;
 }
 
+// The buffer itself moves to the heap: a short string keeps its bytes inside itself, and views into
+// those would not outlive a move.
 BytesView Arena::adopt(Bytes buffer) {
   allocated_bytes_ += buffer.size();
   adopted_.push_back(std::make_unique<Bytes>(std::move(buffer)));
   return *adopted_.back();
 }
 
+// The other one's last block goes on to be used by nobody: this arena keeps its own.
 void Arena::absorb(Arena&& other) {
   TETRAD_ASSERT(this != &other);
   std::move(other.blocks_.begin(), other.blocks_.end(), std::back_inserter(blocks_));

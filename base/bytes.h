@@ -12,6 +12,8 @@
 
 namespace tetrad::base {
 
+/// Owned bytes, and a look at bytes of somebody else, which must outlive it. Strings, so that text
+/// and bytes need no copy from one to the other; embedded zeros are ordinary bytes.
 using Bytes = std::string;
 using BytesView = std::string_view;
 
@@ -35,12 +37,16 @@ class Arena {
     return *this;
   }
 
+  /// A copy of the bytes in the arena.
   BytesView copy(BytesView bytes) {
     char* to = allocate(bytes.size());
     if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
     return {to, bytes.size()};
   }
+  /// `size` bytes without alignment and without a value. 0 is allowed.
   char* allocate(size_t size);
+  /// Of all pieces and adopted buffers, without the unused ends of blocks: what memory limits
+  /// count.
   size_t allocated_bytes() const { return allocated_bytes_; }
   /// Takes over a buffer so that views into it live as long as the arena; returns its view.
   BytesView adopt(Bytes buffer);
@@ -48,6 +54,9 @@ class Arena {
   void absorb(Arena&& other);
 
  private:
+  // next_ and left_ are the unused end of the newest shared block. Pieces of more than a quarter of
+  // a block get a block of their own and leave next_ alone. Adopted buffers stand behind pointers,
+  // so that their views survive when adopted_ grows.
   static constexpr size_t kBlockBytes = 4096;
   std::vector<std::unique_ptr<char[]>> blocks_;
   std::vector<std::unique_ptr<Bytes>> adopted_;

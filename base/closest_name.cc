@@ -28,9 +28,11 @@ size_t edits_between(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string closest_name(std::string_view word, std::span<const std::string> names) {
+  // The work grows with the product of both lengths, and the word may be a client's.
   constexpr size_t kWordMax = 100;
   if (word.size() > kWordMax) return "";
   std::string best;
+  // A third of the letters, rounded down, may be wrong: of a word of less than three none.
   size_t fewest = word.size() / 3 + 1;
   for (const std::string& name : names) {
     const size_t edits = edits_between(word, name);

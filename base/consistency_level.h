@@ -9,6 +9,9 @@ namespace tetrad::base {
 
 /// How many replicas must take part before a request is answered. The numbers are on the wire.
 enum class ConsistencyLevel : uint16_t {
+  // ANY is for writes, SERIAL and LOCAL_SERIAL are for reads and conditions of conditional
+  // statements. LOCAL_*: replicas of the coordinator's data centre. EACH_QUORUM: a quorum in each
+  // data centre.
   kAny = 0,
   kOne = 1,
   kTwo = 2,

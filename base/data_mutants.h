@@ -9,6 +9,10 @@ namespace tetrad::base {
 
 /// One switch for each mistake; all are off until a simulation sets one, before its first event.
 struct DataMutants {
+  // Quorums and reads. A read at QUORUM asks W members, and what it answers is on W (rules 1 and
+  // 3). A reply says up to which key it is complete, and a merge ends at the smallest of these keys
+  // (rule 5). Digests are of one canonical form at the coordinator's time (rule 6), and conditions
+  // on values are tested on merged rows only (rule 7).
   // Quorums and reads.
   bool write_acks_one = false;         // rule 1: a write is acknowledged by one replica
   bool floor_skipped = false;          // rule 1: the level's number alone, without the floor W
@@ -33,6 +37,10 @@ struct DataMutants {
   bool digest_keeps_hidden = false;    // rule 6: what a tombstone hides is in the digest
   bool replica_takes_own_now = false;  // rule 6: a replica's own clock decides what is expired
 
+  // Changes of members. Each request carries the epoch of its tablet, and a replica of another
+  // epoch refuses it (rule 8). A move goes through stages, each left when W of both sets know it
+  // (rule 9). A new member is filled from R old ones, merged (rule 10), and a store erases what it
+  // held of an earlier stay (rule 11).
   // Changes of members.
   bool old_epoch_accepted = false;     // rule 8: a replica takes requests of an epoch that is over
   bool confirmations_skipped = false;  // rule 8: a stage is left before W know it
@@ -54,6 +62,8 @@ struct DataMutants {
   bool split_edge_twice = false;       // rule 12: a scan takes the last place of a tablet twice
   bool limits_at_replica = false;      // rule 13: a replica refuses a mutation of a full tablet
 
+  // Fences (replication/replica/fence.h): a write that was let in by an epoch must have ended
+  // before that epoch counts as over, wherever it waits meanwhile. All of rule 8.
   // Fences.
   bool fence_at_enqueue = false;      // rule 8: a write is not asked again when it leaves the queue
   bool drain_skipped = false;         // rule 8: an epoch is confirmed while older writes are on
@@ -62,6 +72,9 @@ struct DataMutants {
   bool own_node_no_deadline = false;  // a write to the node's own store has no end
   bool range_fenced_at_end = false;   // rule 8: a range is let in by its last place alone
 
+  // Power cuts. A machine that stopped uncleanly has lost what it acknowledged but had not synced.
+  // It is "behind": it answers no read until it has fetched that from members that are not (rule
+  // 20).
   // Power cuts.
   bool behind_reads = false;      // rule 20: a replica that is behind answers reads
   bool behind_is_source = false;  // rule 20: one that is behind is fetched from
@@ -82,18 +95,23 @@ struct DataMutants {
       false;                     // rule 20: a folder put back from a copy is taken for the newest
   bool repair_unsynced = false;  // rule 20: the horizon rises before what repair brought is
 
+  // Conditional statements, in a store: its registers (storage/row/paxos_registers.h) are synced
+  // before they are answered, and leave in one batch with the rows of their commit.
   // Conditional statements, in a store.
   bool registers_unsynced = false;   // rule 21: a promise is answered before it is synced
   bool commit_torn = false;          // the rows of a commit go in another batch than its registers
   bool registers_unwatched = false;  // registers are purged although written since
   bool imported_commit_alone = false;  // a commit is imported without its rows
 
-  // Where tablets are.
+  // Where tablets are: placement over racks, and balance between nodes. Both are pure functions of
+  // the metadata and of what nodes report.
   bool racks_forgotten = false;            // what is lost comes back in whatever rack
   bool dead_awaited = false;               // rule 30: a set waits for a dead node to be a member
   bool balance_pending_uncounted = false;  // what moves already counts as not moved
   bool balance_without_band = false;       // a move needs no gap between the nodes
 
+  // Splits by heat: a tablet is cut when it is hot for long and its store is busy, where the work
+  // halves.
   // Splits by heat.
   bool heat_at_once = false;           // one hot slot is enough
   bool heat_of_child_at_once = false;  // a new half is cut again before it has rested
@@ -101,6 +119,8 @@ struct DataMutants {
   bool heat_cut_in_middle = false;     // the tokens are halved, not the work
   bool heat_one_cut = false;           // of two cuts the first one only
 
+  // Throughputs: one token bucket for each tablet of a limited table, at its acting member. What
+  // all buckets of a table give together must not exceed its limit, over splits, merges and deaths.
   // Throughputs.
   bool throughput_full_at_split = false;  // rule 31: a child of a split begins with a full bucket
   bool throughput_ghost_bucket = false;   // rule 31: a tablet that is no more lends on
@@ -108,7 +128,8 @@ struct DataMutants {
   bool throughput_given_kept = false;     // rule 31: who gives to another tablet keeps it as well
   bool throughput_unheard_taken = false;  // rule 31: what was asked for counts without an answer
 
-  // Merges.
+  // Merges of tablets: only neighbours with equal members and equal horizons become one, under an
+  // epoch above both (rule 12). The last two mistakes cost work only.
   bool merge_unequal_sets = false;    // rule 12: halves with other members are merged
   bool merge_lower_horizon = false;   // rule 12: unequal horizons: the lower one is the whole's
   bool merge_higher_horizon = false;  // rule 12: the higher one is
@@ -118,12 +139,17 @@ struct DataMutants {
   bool merge_at_once = false;     // what is cold now counts as cold for long
   bool merge_bounces = false;     // how often a place was split and merged does not count
 
+  // Stores that fail: damage on a disk must neither be served nor copied to others.
   // Stores that fail.
   bool failed_store_live = false;   // a replica on a store that failed counts as live
   bool damaged_is_source = false;   // a damaged store is streamed from
   bool file_dropped_alone = false;  // a bad file goes without the rest of its range
   bool scrub_off = false;           // nobody reads blocks that are not asked for
 
+  // The store. When a row may be Put in the place of what is there (rules 14 and 15), how two
+  // versions become one (rule 16), what a tombstone hides and when both may be purged (rules 17 and
+  // 18), and what a store may remember of a read (rule 19). Most of these need the store's own
+  // simulation, which compares RocksDB with the model.
   // The store.
   bool put_below_mark = false;          // rule 14: Put although not newer than the bucket's mark
   bool put_over_tombstone = false;      // rule 14: Put although the bucket saw a row tombstone
@@ -149,13 +175,16 @@ struct DataMutants {
   bool marks_not_inherited = false;    // rule 14: a table's marks begin anew when they grow finer
   bool late_repair_taken = false;      // rule 18: rows read before the horizon rose are taken
 
-  // The change feed.
+  // The change feed: every change reaches a reader at least once, whichever way it came into a
+  // store; a place never passes what was not delivered, and sequences go on over restarts.
   bool streams_not_logged = false;        // what is streamed has no entries
   bool merged_not_logged = false;         // what hints and repairs bring has no entries
   bool changes_ask_one = false;           // a page takes one member of a tablet for enough
   bool change_places_ahead = false;       // a place moves past what was delivered
   bool change_sequence_restarts = false;  // a restart gives sequences below the last
 
+  // Clocks. Server timestamps rise, also over restarts and over nodes whose clocks are off (rule
+  // 28); horizons are the earliest of all members' clocks (rule 18).
   // Clocks.
   bool horizon_one_clock = false;      // rule 18: a repair begins by the clock of one node
   bool repair_without_member = false;  // rule 18: a repair begins without a word of one member
@@ -167,6 +196,8 @@ struct DataMutants {
   bool server_stamp_any = false;       // rule 28: replicas take whatever stamp a coordinator gave
   bool mark_beyond_silent = false;     // rule 28: a hidden write is not reported
 
+  // Batches, metadata: stamps are fixed once before anything is sent (rule 26), messages name the
+  // incarnation of their table (rule 29), and the metadata group applies every command in order.
   // Batches, metadata.
   bool batch_torn = false;                // rule 26: rows of one mutation are applied one by one
   bool replicas_stamp = false;            // rule 26: each replica gets a timestamp of its own
@@ -184,6 +215,9 @@ struct DataMutants {
 
   bool hung_leader = false;  // a leader whose disk hangs goes on leading
 
+  // Conditional statements (Paxos, rule 27): a value is decided when W members accepted it, is
+  // applied once, and is seen by every later SERIAL read. Registers are synced before they are
+  // answered (21).
   // Conditional statements.
   bool lwt_read_not_accepted = false;  // rule 27: a SERIAL read answers what it was promised with
   bool lwt_failure_not_accepted = false;  // rule 27: so does a condition that does not hold
@@ -222,6 +256,8 @@ struct DataMutants {
   bool lwt_seen_unsynced = false;       // rule 21: an answer has what is not synced yet
   bool lwt_followed_forgotten = false;  // rule 27: of commits only registers of commits tell
 
+  // Counters: a shard's total belongs to one life of one store; totals travel, never differences
+  // (rule 25).
   // Counters.
   bool counter_life_kept = false;       // rule 25: a leader goes on under the name of its last life
   bool counter_stay_kept = false;       // rule 25: so does a store that has left and come back
@@ -229,14 +265,16 @@ struct DataMutants {
   bool counter_group_overlaps = false;  // rule 25: a group begins before the last one is written
   bool counter_acked_early = false;     // rule 1: answered when the leader alone has it
 
-  // Logged batches.
+  // Logged batches: two nodes have all of it on the disk before any part is sent, and keep it until
+  // every part is on W members (rule 26).
   bool batch_parts_first = false;       // rule 26: parts are sent before the entry is stored
   bool batch_one_holder = false;        // rule 26: one node alone holds the entry
   bool batch_done_at_hints = false;     // rule 26: an entry goes when its parts are hints
   bool batch_restamp_unlogged = false;  // rule 26: a new stamp is sent that no entry holds
   bool batch_horizon_past = false;      // rule 18: the horizon passes an entry
 
-  // Indexes.
+  // Indexes: a claim says that a row may have a value, the row is the truth. A claim is written in
+  // its row's batch, by every way in (rule 23).
   bool claims_of_puts_only = false;     // rule 23: a row that is merged leaves no claim
   bool claims_not_of_merged = false;    // rule 23: nor does what streams, hints and repairs bring
   bool claims_not_of_commits = false;   // rule 23: nor do commits of conditional statements
@@ -254,6 +292,8 @@ struct DataMutants {
   bool build_forgets_marks = false;     // rule 23: rows without claims do not end a build
   bool unbuilt_answers = false;         // rule 23: a store answers before its index is built
 
+  // Views: the tasks to update them are written in the batch of the base row, on each replica, and
+  // go when the images are on W (rule 24).
   // Views.
   bool view_bound_forgotten = false;        // rule 24: a store that restarts has seen no stamps
   bool view_stamp_unheeded = false;         // rule 24: a read takes a stamp below one it has seen
@@ -269,6 +309,7 @@ struct DataMutants {
   bool view_leaver_unasked = false;    // rule 24: who is no member any more is not asked for names
   bool view_old_schema_taken = false;  // rule 24: tasks are settled by who knows fewer views
 
+  // Formation of a cluster, hints.
   // Formation, hints.
   bool first_seed_founds = false;      // the first seed founds although others say nothing
   bool foreign_is_fatal = false;       // a node ends when it hears another cluster's refusal
@@ -278,6 +319,8 @@ struct DataMutants {
   bool hint_dated_late = false;        // a hint is dated when the write failed, not when it began
 };
 
+// TETRAD_MUTANT(name) asks for a switch. Without the definition it is a constant, so that the
+// compiler drops the branch and a server's binary has none of this.
 #ifdef TETRAD_DATA_MUTANTS
 inline DataMutants data_mutants;
 #define TETRAD_MUTANT(name) (::tetrad::base::data_mutants.name)

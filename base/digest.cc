@@ -13,6 +13,7 @@ namespace tetrad::base {
 
 std::optional<Bytes> digest_named(BytesView name, BytesView bytes) {
   using Kind = const EVP_MD* (*)();
+  // Names as Java's MessageDigest has them; SHA and SHA1 are its other names for SHA-1.
   constexpr std::array<std::pair<BytesView, Kind>, 14> kKinds = {{
       {"MD5", EVP_md5},
       {"SHA", EVP_sha1},

@@ -16,7 +16,10 @@ namespace tetrad::base {
 
 /// Tetrad's own codes. Wire numbers are known to cql/protocol/error_code.cc alone.
 enum class ErrorCode : uint8_t {
-  // Codes that clients see.
+  // Codes that clients see. Each has a number of its own on their wire
+  // (cql/protocol/error_code.cc). The numbers below travel between nodes
+  // (replication/rpc/envelope.h), so a new code goes to the end and none is ever used for something
+  // else.
   kServerError = 0,
   kProtocol,
   kBadCredentials,
@@ -53,6 +56,8 @@ enum class ErrorCode : uint8_t {
   kReplicaBehind,  // a power cut took what we had: we answer no reads until we have fetched it
   kIndexNotBuilt,  // the index that the read names does not have all of our rows yet
 };
+/// For what counts or checks by code: tables of this many entries, and the bound of a code that
+/// another node has sent.
 inline constexpr ErrorCode kErrorCodeLast = ErrorCode::kIndexNotBuilt;
 
 /// Extras of Unavailable, native protocol v5, section 9 (0x1000).
@@ -108,6 +113,8 @@ struct FunctionFailureDetail {
   std::vector<std::string> argument_types;
 };
 
+/// What a client gets beside code and text; each alternative belongs to one code, and drivers
+/// choose their exception and their retry by it.
 using ErrorDetail = std::variant<UnavailableDetail, TimeoutDetail, FailureDetail,
                                  AlreadyExistsDetail, UnpreparedDetail, FunctionFailureDetail>;
 

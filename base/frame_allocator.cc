@@ -21,10 +21,13 @@ constexpr bool kReuse = false;  // the sanitizers should see every frame's own l
 constexpr bool kReuse = true;
 #endif
 
+// A frame that nobody uses is its own link: the list needs no memory.
 struct FreeFrame {
   FreeFrame* next;
 };
 
+/// Of one thread, by class. The bound of each list keeps a burst of requests from holding its
+/// memory for ever.
 struct FreeLists {
   FreeFrame* first[kClassCount] = {};
   size_t count[kClassCount] = {};
@@ -47,6 +50,7 @@ thread_local FreeLists free_lists;
 
 void* allocate_frame(size_t size) {
   TETRAD_ASSERT(size != 0);
+  // Class i has the frames of i * 128 + 1 to (i + 1) * 128 bytes.
   const size_t index = (size - 1) / kClassBytes;
   if (!kReuse || index >= kClassCount) return ::operator new(size);
   FreeLists& lists = free_lists;

@@ -6,6 +6,9 @@
 #include <cstddef>
 
 namespace tetrad::base {
+/// Room for a coroutine frame of `size` bytes: from this thread's free list, or else from the heap.
 void* allocate_frame(size_t size);
+/// Gives it back to the list of the thread that calls this, whoever made it. `size` must be that of
+/// allocate_frame(): the frame does not store it.
 void free_frame(void* frame, size_t size) noexcept;
 }  // namespace tetrad::base

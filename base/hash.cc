@@ -13,6 +13,7 @@ namespace tetrad::base {
 uint64_t xxh3_64(BytesView bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 Hash128 xxh3_128(BytesView bytes) {
+  // The two halves are numbers here; whoever writes them decides on the order of bytes.
   const XXH128_hash_t h = XXH3_128bits(bytes.data(), bytes.size());
   return {h.high64, h.low64};
 }

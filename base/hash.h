@@ -9,6 +9,8 @@
 
 namespace tetrad::base {
 
+/// The second half of a ring position, and part of frames and of index terms: it is on disk and
+/// between nodes, so neither the function nor its seed (0) ever changes.
 uint64_t xxh3_64(BytesView bytes);
 
 /// An XXH3-128 value. On the wire and in digests `high` comes first.
@@ -16,6 +18,7 @@ struct Hash128 {
   uint64_t high = 0, low = 0;
   friend bool operator==(const Hash128&, const Hash128&) = default;
 };
+/// For digests of replies, which nobody chooses the bytes of, and for ids made of names.
 Hash128 xxh3_128(BytesView bytes);
 
 /// XXH3-128 fed in pieces; the result is that of the pieces joined.
@@ -32,6 +35,7 @@ class StreamingHash128 {
   void* state_;  // XXH3_state_t
 };
 
+/// Against those who choose the bytes: for signatures and for what must not be forged.
 std::array<uint8_t, 32> sha256(BytesView bytes);
 std::array<uint8_t, 32> hmac_sha256(BytesView key, BytesView bytes);
 

@@ -25,6 +25,7 @@ enum class IoDuty : uint8_t {
 /// of the reactor that was given, as an event of its own.
 class IoPool {
  public:
+  /// Called once, with what kept the work from running, or with success.
   using ReadDone = std::move_only_function<void(Result<void>)>;
 
   virtual ~IoPool() = default;

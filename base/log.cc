@@ -24,6 +24,9 @@ std::string printable(std::string_view line) {
   return out;
 }
 
+/// A line is `2026-01-31T12:00:00.000 I component text`. It is flushed at once: the last line
+/// before a crash is the one that is wanted. The level stands here and not in spdlog, since Logger
+/// asks for it before it formats.
 class StderrSink final : public LogSink {
  public:
   explicit StderrSink(LogLevel level)
@@ -46,6 +49,7 @@ class StderrSink final : public LogSink {
   spdlog::logger logger_;
 };
 
+/// For tests, and for what has no logger yet.
 class NullSink final : public LogSink {
  public:
   void write(LogLevel, std::string_view, std::string_view) override {}

@@ -23,6 +23,7 @@ class LogSink {
   virtual void write(LogLevel level, std::string_view component, std::string_view line) = 0;
   /// Lines below it are not even formatted.
   virtual LogLevel level() const = 0;
+  /// From any thread, at any time: tetractl changes it while the node runs.
   virtual void set_level(LogLevel level) = 0;
 };
 
@@ -42,6 +43,7 @@ class Logger {
   Logger named(std::string component) const { return Logger(sink_, std::move(component)); }
   /// For what is costly to put together before the call.
   bool enabled(LogLevel level) const { return level >= sink_->level(); }
+  /// For changing its level. Shared by all loggers of the node.
   LogSink& sink() const { return *sink_; }
 
   /// The text is checked against its arguments when it is compiled.

@@ -11,12 +11,16 @@
 namespace tetrad::base {
 namespace {
 
+/// Label sets as Prometheus writes them; `more` is the bound of a histogram's bucket.
 std::string braces(const std::string& labels, const std::string& more = "") {
   if (labels.empty() && more.empty()) return "";
   if (labels.empty()) return "{" + more + "}";
   return more.empty() ? "{" + labels + "}" : "{" + labels + "," + more + "}";
 }
 
+/// Prometheus counts in each bucket everything up to its bound, so the sums run. The count is taken
+/// of the same buckets: a histogram whose count differs from its last bucket is refused by some
+/// readers.
 void export_histogram(std::string& out, const std::string& name, const std::string& labels,
                       const LatencyHistogram& histogram) {
   uint64_t below = 0;

@@ -22,6 +22,7 @@ class Counter {
   void add(uint64_t n = 1) {
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
+  /// What the writer had added a moment ago; exact once the writer stands still.
   uint64_t value() const { return value_.load(std::memory_order_relaxed); }
 
  private:
@@ -31,6 +32,7 @@ class Counter {
 /// Latencies in microseconds in buckets of powers of two: 1, 2, 4 ... 2^26 us.
 class LatencyHistogram {
  public:
+  /// The last bound is 2^26 us, 67 seconds: longer than any deadline of a request by default.
   static constexpr int kBuckets = 27;
   /// Bucket i holds values up to 2^i us, the last one all that are larger; a time below zero counts
   /// as 0.
@@ -41,6 +43,8 @@ class LatencyHistogram {
     sum_us_.add(v);
     count_.add();
   }
+  /// The three are read one after the other while the shard writes, so they may differ by what came
+  /// in between.
   uint64_t bucket(int index) const { return buckets_[index].value(); }
   uint64_t sum_us() const { return sum_us_.value(); }
   uint64_t count() const { return count_.value(); }
@@ -81,6 +85,7 @@ class MetricsRegistry {
     std::function<double()> read;
     const char* type = "gauge";  // of what is read
   };
+  // Registering and exporting may happen on different threads.
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
 };

@@ -29,6 +29,7 @@ class Random {
     }
   }
 
+  /// 64 bits, all of them equally good.
   uint64_t next() {
     if (source_ != nullptr) return next_of_source();
     const uint64_t result = rotate(state_[1] * 5, 7) * 9;
@@ -51,7 +52,9 @@ class Random {
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
  private:
+  // `k` from 1 to 63: a shift by 64 has no meaning.
   static uint64_t rotate(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+  /// One word of the source's last batch; asks for the next batch when all are used.
   uint64_t next_of_source() {
     if (drawn_left_ == 0) {
       source_(drawn_);
@@ -63,8 +66,10 @@ class Random {
     return result;
   }
 
+  // Of the seeded generator; never all zero, or it would draw zeros for ever. Unused with a source.
   uint64_t state_[4];
   Source source_ = nullptr;
+  // Words of the source that are not given out yet: the first drawn_left_ of drawn_.
   size_t drawn_left_ = 0;
   std::array<uint64_t, 32> drawn_{};  // a call of the kernel for 32 words
 };

@@ -9,6 +9,7 @@
 
 namespace tetrad::base {
 
+/// Moved, never copied, so that it may own what it works on. Called at most once.
 using Callback = std::move_only_function<void()>;
 /// A point on the monotonic clock, in microseconds.
 using MonotonicUs = int64_t;
@@ -33,6 +34,7 @@ class Reactor {
   virtual int64_t boot_time_us() const = 0;
   /// Runs `callback` in a later step of this thread, in order of posting.
   virtual void post(Callback callback) = 0;
+  /// As post(), from threads of pools and of other shards. The order holds for one sender only.
   virtual void post_from_any_thread(Callback callback) = 0;
   /// Runs `callback` once when the handlers that are ready now have run: the place where batches
   /// leave (store writes, messages, replies). A callback may ask for the end of the same turn

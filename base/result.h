@@ -34,6 +34,7 @@ using base::fail_text;
 using base::Result;
 }  // namespace tetrad
 
+// Two steps, so that __COUNTER__ becomes a number before it is joined to the name.
 #define TETRAD_CONCAT_INNER(a, b) a##b
 #define TETRAD_CONCAT(a, b) TETRAD_CONCAT_INNER(a, b)
 

@@ -17,6 +17,7 @@ struct RingPosition {
 
   friend constexpr auto operator<=>(const RingPosition&, const RingPosition&) = default;
 
+  /// The ends of the ring. No key hashes to lowest(), so (lowest, highest] holds every key.
   static constexpr RingPosition lowest() { return {std::numeric_limits<int64_t>::min(), 0}; }
   static constexpr RingPosition highest() {
     return {std::numeric_limits<int64_t>::max(), std::numeric_limits<uint64_t>::max()};

@@ -7,6 +7,8 @@
 
 namespace tetrad::base {
 
+/// 16 bytes, big-endian. As bytes negative tokens sort behind positive ones: keys of a store flip
+/// the sign (storage/row/storage_key.h).
 inline void write_position(RingPosition position, ByteWriter& out) {
   out.i64(position.token);
   out.u64(position.hash);

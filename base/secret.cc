@@ -29,6 +29,7 @@ std::vector<gid_t> own_groups() {
   return groups;
 }
 
+// The mode of the file is checked before anything is read.
 Result<void> read_all(int file, const std::string& path, size_t bytes_max, const char* what,
                       Bytes& out) {
   struct stat facts {};
@@ -38,6 +39,8 @@ Result<void> read_all(int file, const std::string& path, size_t bytes_max, const
     return fail(ErrorCode::kConfig,
                 "{} has the mode {:o}: others than its owner could come by the {}; chmod 600 it",
                 path, facts.st_mode & 07777, what);
+  // One byte more than is allowed tells a file that is too large, without trusting its size. All of
+  // it is written in place: a growing buffer would leave copies of the secret behind.
   out.resize(bytes_max + 1);
   size_t size = 0;
   while (size < out.size()) {
@@ -56,14 +59,18 @@ Result<void> read_all(int file, const std::string& path, size_t bytes_max, const
 
 }  // namespace
 
+// Reading by the group is fine where the process is one of it; writing by it never is.
 bool is_mode_of_secret(mode_t mode, gid_t group, std::span<const gid_t> own_groups) {
   const mode_t of_others = mode & (S_IRWXG | S_IRWXO);
   if (of_others == 0) return true;
   return of_others == S_IRGRP && std::ranges::find(own_groups, group) != own_groups.end();
 }
 
+// A plain loop over memory that is about to go may be dropped by the compiler; this one is not.
 SecretText::~SecretText() { OPENSSL_cleanse(text.data(), text.size()); }
 
+// O_NONBLOCK: a path that names a FIFO must not wait for a writer. The rights are checked on the
+// open file, so that nobody can exchange it in between.
 Result<void> read_secret_file(const std::string& path, size_t bytes_max, const char* what,
                               SecretText& out) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -23,6 +23,9 @@ class SharedMap {
   using Entry = std::pair<Key, Value>;
 
  private:
+  // Ascending by key within a group and from one group to the next. A group is shared by all copies
+  // of the map that have not changed it, so it is never written to: a change puts a new one in its
+  // place.
   using Group = std::vector<Entry>;  // ascending, never empty
   using GroupPtr = std::shared_ptr<const Group>;
   static constexpr size_t kGroupMax = 64;
@@ -76,6 +79,7 @@ class SharedMap {
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  /// In the order of the keys.
   const_iterator begin() const { return {groups_.data(), 0}; }
   const_iterator end() const { return {groups_.data() + groups_.size(), 0}; }
 
@@ -189,6 +193,7 @@ class SharedMap {
   }
 
  private:
+  // size_ is the sum of the groups' sizes: kept, since size() is asked where counting would cost.
   std::vector<GroupPtr> groups_;
   size_t size_ = 0;
 };

@@ -29,12 +29,16 @@ class SleepAwaiter {
   void await_resume() const noexcept {}
 
  private:
+  // 0 before the wait and when the timer has fired; otherwise the destructor has something to
+  // cancel.
   Reactor& reactor_;
   const MonotonicUs at_us_;
   Reactor::TimerId timer_ = 0;
 };
 
+/// A time that has passed still takes a step of the loop: others get their turn.
 inline SleepAwaiter sleep_until(Reactor& reactor, MonotonicUs at_us) { return {reactor, at_us}; }
+/// From the time of this turn (Reactor::now_us), in microseconds.
 inline SleepAwaiter sleep_for(Reactor& reactor, int64_t us) {
   return {reactor, reactor.now_us() + us};
 }

@@ -67,15 +67,19 @@ struct TaskGroup::Runner {
   };
 };
 
+// The first parameter is for promise_type, which the compiler makes of run()'s parameters; it keeps
+// the ring alive as long as a frame.
 TaskGroup::Runner TaskGroup::run(std::shared_ptr<State>, Task<void> task) { co_await task; }
 
 TaskGroup::TaskGroup() : state_(std::make_shared<State>()) {}
 TaskGroup::~TaskGroup() { destroy_all(); }
 
+// The runner needs no handle: it is found in the ring, and it frees itself.
 void TaskGroup::spawn(Task<void> task) { run(state_, std::move(task)); }
 size_t TaskGroup::running_count() const { return state_->count; }
 
-/// In their order: what they let go as they end must not depend on addresses.
+// In the order of starting: what they let go as they end must not depend on addresses. Each is
+// taken out of the ring before it is destroyed, since destructors in its frame may spawn or count.
 void TaskGroup::destroy_all() {
   while (state_->count != 0) {
     TETRAD_ASSERT(state_->running.after != &state_->running);

@@ -23,6 +23,7 @@ class TaskGroup {
   /// Starts the task at once, inside this call, up to its first suspension. An exception that
   /// leaves it is a programming error and ends the process.
   void spawn(Task<void> task);
+  /// Tasks that were spawned and have not ended.
   size_t running_count() const;
   /// Destroys every task that still runs. Safe to call from outside of them only.
   void destroy_all();

@@ -39,6 +39,7 @@ class TlsContext {
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
+  /// For TlsSession. It stays this object's.
   ssl_ctx_st* native() const { return native_; }
   /// Of the own certificate: seconds since 1970; 0: there is none.
   int64_t not_before_s() const { return not_before_s_; }
@@ -68,6 +69,7 @@ class TlsCredentials {
   /// Reads the files again, which blocks: off the loop. True: they have changed, and hold from now
   /// on. After an error the old ones go on to hold.
   Result<bool> reload();
+  /// Paths, for messages and for the admin port.
   const TlsFiles& files() const { return files_; }
 
  private:

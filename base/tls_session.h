@@ -70,10 +70,15 @@ class TlsSession {
   Error failure(int result);
   static int verified(int is_good, x509_store_ctx_st* certificate);
 
+  // The certificates that held when the connection was made: a reload leaves open sessions alone.
   std::shared_ptr<const TlsContext> context_;
   ssl_st* ssl_ = nullptr;
+  // in_ from in_used_ on is ciphertext that the library has not taken yet. out_ is ciphertext that
+  // the owner has not sent yet.
   Bytes in_, out_;
   size_t in_used_ = 0;
+  // is_open_: the handshake is over. ended_: the peer has closed its side. failed_: nothing but
+  // out() may be used any more.
   bool is_open_ = false, ended_ = false, failed_ = false;
   std::string refused_;  // why the peer's certificate is
 };

@@ -20,7 +20,9 @@ struct Uuid {
   std::array<uint8_t, 16> octets{};
 
   friend auto operator<=>(const Uuid&, const Uuid&) = default;
+  /// All zero: "no id".
   bool is_nil() const { return *this == Uuid{}; }
+  /// 1 for a timeuuid, 4 for a random one.
   int version() const { return octets[6] >> 4; }
   BytesView view() const { return {reinterpret_cast<const char*>(octets.data()), 16}; }
   /// `bytes` must hold 16.
