@@ -5,7 +5,7 @@
 namespace tetrad::base {
 /// Names the condition on standard error and ends the process with a core.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
-}
+}  // namespace tetrad::base
 
 // One condition each, so that the message says which one broke. The condition is always evaluated,
 // so it may be cheap work only and must change nothing.

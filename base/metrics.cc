@@ -19,8 +19,7 @@ std::string braces(const std::string& labels, const std::string& more = "") {
 }
 
 /// Prometheus counts in each bucket everything up to its bound, so the sums run. The count is taken
-/// of the same buckets: a histogram whose count differs from its last bucket is refused by some
-/// readers.
+/// of the same buckets, since the shard may write meanwhile and both must be equal.
 void export_histogram(std::string& out, const std::string& name, const std::string& labels,
                       const LatencyHistogram& histogram) {
   uint64_t below = 0;
