@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Made by tools/unicode_tables of Unicode 14.0.0. Terms on disk are made with it: never change.
+// One file however long: the tool writes it whole, and nobody reads or edits it.
 #include "cql/index/unicode_tables.h"
 
 namespace tetrad::cql {
