@@ -12,6 +12,8 @@ void NodeImpl::register_metrics() {
   certificates_->register_metrics(metrics_);
 }
 
+// One list: a metric for each figure of StoreStatistics, labelled by the store. Names stay as they
+// are, dashboards use them.
 void NodeImpl::register_store_metrics() {
   for (const auto& shard : shards_) {
     const std::string store = fmt::format("store=\"{}\"", shard->number);

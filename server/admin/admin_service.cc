@@ -7,8 +7,7 @@
 //    effect.
 // 2. A fact answers from snapshots of the metadata, at once or when each shard has given its
 //    figures (with_figures).
-// 3. An order either works on this node's stores (StoreRound) or proposes a command to the metadata
-//    group (propose). It answers when that has happened, not when it was accepted.
+// 3. Orders are in admin_orders.cc, facts as JSON in admin_views.cc and admin_node.cc.
 //
 // CONTRIBUTING.md lists the files that a new route touches. AdminService outlives its requests:
 // destroying it destroys tasks_.
@@ -16,12 +15,8 @@
 
 #include <algorithm>
 
-#include "partitioner/split_policy.h"
-#include "replication/membership/leaving.h"
 #include "server/admin/admin_token.h"
-#include "server/admin/cluster_settings.h"
 #include "server/admin/json_text.h"
-#include "server/config/options.h"
 
 namespace tetrad::server {
 namespace {
@@ -31,27 +26,6 @@ constexpr int64_t kBatchOld_s = 600;
 
 constexpr std::string_view kNoClients =
     "clients are not served by order; tetractl enablebinary lets them in again";
-
-/// Answers once, when as many stores as it was made for are done.
-// Shared by the callbacks of all stores; only the main thread changes it. The first error wins, but
-// the answer waits for all.
-struct StoreRound {
-  size_t left;
-  std::optional<Error> error;
-  HttpServer::Respond respond;
-  void finish_one(const Result<void>& result) {
-    if (!result && !error) error = result.error();
-    if (--left != 0) return;
-    respond(error ? http_error(500, error->message) : json_response({{"ok", true}}));
-  }
-};
-
-/// Tells the round, on the main thread, that a store is done.
-auto finishing(const std::shared_ptr<StoreRound>& round, base::Reactor& main) {
-  return [&main, round](Result<void> result) {
-    main.post_from_any_thread([round, result = std::move(result)] { round->finish_one(result); });
-  };
-}
 
 /// What `make` makes, or 500 with what it threw.
 template <class Make>
@@ -372,249 +346,6 @@ Result<std::vector<AdminService::NamedTable>> AdminService::tables_named(
       found.push_back(table);
   }
   return found;
-}
-
-// --- orders ------------------------------------------------------------------------------------
-
-void AdminService::order_flush(const HttpRequest& request, Respond respond) {
-  if (const auto named = tables_named(request); !named)
-    return respond(http_error(404, named.error().message));
-  flush_stores(std::move(respond));  // a store has one memtable for all tables
-}
-
-void AdminService::order_compact(const HttpRequest& request, Respond respond) {
-  const auto named = tables_named(request);
-  if (!named) return respond(http_error(404, named.error().message));
-  std::vector<TableIncarnation> tables;
-  if (!request.parameter("keyspace").empty()) {
-    for (const NamedTable& table : *named) tables.push_back(table->incarnation);
-    if (tables.empty()) return respond(json_response({{"ok", true}}));  // an empty keyspace
-  }
-  compact_stores(std::move(tables), std::move(respond));
-}
-
-void AdminService::flush_stores(Respond respond) {
-  const auto round =
-      std::make_shared<StoreRound>(StoreRound{parts_.shards.size(), {}, std::move(respond)});
-  for (const Shard& shard : parts_.shards) {
-    shard.reactor.post_from_any_thread(
-        [&store = shard.store, &main = reactor(), round] { store.flush(finishing(round, main)); });
-  }
-}
-
-// No tables: all that the stores hold.
-void AdminService::compact_stores(std::vector<TableIncarnation> tables, Respond respond) {
-  const auto round =
-      std::make_shared<StoreRound>(StoreRound{parts_.shards.size(), {}, std::move(respond)});
-  for (const Shard& shard : parts_.shards) {
-    shard.reactor.post_from_any_thread(
-        [&store = shard.store, &purges = shard.data.purges(), &main = reactor(), round, tables] {
-          // First what may be purged goes, then the files are made smaller.
-          purges.purge_now(
-              [&store, &main, round, tables] { store.compact(tables, finishing(round, main)); });
-        });
-  }
-}
-
-void AdminService::order_log_level(const HttpRequest& request, Respond respond) {
-  const std::string level = request.parameter("level");
-  if (level != "debug" && level != "info" && level != "warn" && level != "error")
-    return respond(http_error(400, "level is one of debug, info, warn, error"));
-  parts_.logger.sink().set_level(log_level_named(level));
-  respond(json_response({{"level", level}}));
-}
-
-/// The leader sees that the number has changed.
-// Any node may be asked, but only the leader of the metadata group moves tablets, so the order
-// travels as a setting.
-void AdminService::order_rebalance(const HttpRequest&, Respond respond) {
-  const uint64_t orders = replication::setting_or(*parts_.node.meta().snapshot(),
-                                                  replication::kSettingBalanceOrders, 0);
-  spawn(propose(this, replication::SetSetting{replication::kSettingBalanceOrders,
-                                              std::to_string(orders + 1)}),
-        std::move(respond));
-}
-
-void AdminService::order_split(const HttpRequest& request, Respond respond) {
-  const auto id = whole_number(request.parameter("id"));
-  if (!id)
-    return respond(http_error(400, "id is the number of a partition, see `tetractl partitions`"));
-  spawn(split(this, *id), std::move(respond));
-}
-
-/// Answers when they are one.
-void AdminService::order_merge(const HttpRequest& request, Respond respond) {
-  const auto id = whole_number(request.parameter("id"));
-  if (!id)
-    return respond(http_error(400, "id is the number of a partition, see `tetractl partitions`"));
-  parts_.node.merges().order(TabletId{*id},
-                             [respond = std::move(respond)](Result<void> merged) mutable {
-                               if (merged) return respond(json_response({{"ok", true}}));
-                               const bool is_unknown = merged.error().code == ErrorCode::kNotFound;
-                               respond(http_error(is_unknown ? 404 : 409, merged.error().message));
-                             });
-}
-
-void AdminService::order_repair(const HttpRequest& request, Respond respond) {
-  const std::string keyspace = request.parameter("keyspace"), table = request.parameter("table");
-  if (const auto named = check_named(keyspace, table); !named)
-    return respond(http_error(404, named.error().message));
-  parts_.shards.front().data.repairs().repair_now(
-      keyspace, table,
-      [respond = std::move(respond)](const replication::RepairRunner::Summary& summary) {
-        if (summary.failed != 0) {
-          return respond(
-              http_error(500, fmt::format("{} physical partitions repaired, {} not: {}",
-                                          summary.repaired, summary.failed, summary.first_error)));
-        }
-        respond(json_response({{"repaired", summary.repaired}}));
-      });
-}
-
-void AdminService::order_remove_node(const HttpRequest& request, Respond respond) {
-  const auto host = Uuid::parse(request.parameter("host"));
-  if (!host) return respond(http_error(400, "host is a host id, see `tetractl status`"));
-  leave(HostId{*host}, true, std::move(respond));
-}
-
-void AdminService::order_decommission(const HttpRequest&, Respond respond) {
-  leave(parts_.node.self(), false, std::move(respond));
-}
-
-/// Begins it; the metadata group moves the replicas and ends it.
-// Checked here, where liveness is known; the metadata group takes the command as it comes.
-void AdminService::leave(HostId host, bool dead, Respond respond) {
-  const auto state = parts_.node.meta().snapshot();
-  const auto may = replication::check_leaving(
-      *state, host, dead, [this](HostId node) { return parts_.node.meta().is_live(node); });
-  if (!may) return respond(http_error(409, may.error().message));
-  if (dead)
-    spawn(propose(this, replication::SetNodeState{host, replication::NodeState::kLeaving}),
-          std::move(respond));
-  else
-    spawn(decommission(this), std::move(respond));
-}
-
-void AdminService::order_setting(const HttpRequest& request, Respond respond) {
-  const std::string name = request.parameter("name"), value = request.parameter("value");
-  const auto setting = std::ranges::find(kClusterSettings, name, &ClusterSetting::name);
-  if (setting == std::end(kClusterSettings)) {
-    std::string names;
-    for (const ClusterSetting& known : kClusterSettings)
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
-    return respond(http_error(400, "settings are " + names));
-  }
-  // All settings of the cluster are whole numbers; the table has unit and bounds.
-  const auto number = whole_number(value);
-  if (!number || *number < setting->least || *number > setting->most) {
-    return respond(http_error(400, fmt::format("{} is a whole number of {} from {} to {}", name,
-                                               setting->unit, setting->least, setting->most)));
-  }
-  spawn(propose(this, replication::SetSetting{name, std::to_string(*number)}), std::move(respond));
-}
-
-void AdminService::answer_disk_encryption(const HttpRequest&, Respond respond) {
-  parts_.count_encrypted([respond = std::make_shared<Respond>(std::move(respond))](
-                             const std::string& id, Result<storage::FileCounts> found) {
-    if (!found) return (*respond)(http_error(500, found.error().message));
-    auto keys = nlohmann::json::array();
-    for (const auto& [key, count] : *found)
-      keys.push_back(
-          {{"key", key}, {"new_files", key == id}, {"files", count.files}, {"bytes", count.bytes}});
-    (*respond)(json_response({{"key_of_new_files", id}, {"keys", keys}}));
-  });
-}
-
-void AdminService::order_reload_certificates(const HttpRequest&, Respond respond) {
-  parts_.reload_certificates(
-      [respond = std::move(respond)](bool is_well, const std::vector<std::string>& lines) {
-        if (lines.empty())
-          return respond(http_error(409, "this node has no certificates: nothing is encrypted"));
-        if (is_well) return respond(json_response({{"certificates", lines}}));
-        std::string all;
-        for (const std::string& line : lines) all += (all.empty() ? "" : "\n") + line;
-        respond(http_error(500, all));
-      });
-}
-
-// The task belongs to this object and dies with it; then nobody is answered, and the connection
-// closes.
-void AdminService::spawn(Task<HttpResponse> task, Respond respond) {
-  tasks_.spawn(run(this, std::move(task), std::move(respond)));
-}
-
-Task<void> AdminService::run(AdminService* self, Task<HttpResponse> task, Respond respond) {
-  HttpResponse response = http_error(500, "this request failed in the node; its log says why");
-  try {
-    auto made = co_await task;
-    response = std::move(made);
-  } catch (const std::exception& error) {
-    self->parts_.logger.error("admin request failed error={}", error.what());
-  }
-  respond(std::move(response));
-}
-
-Task<HttpResponse> AdminService::propose(AdminService* self, replication::MetaCommandBody body) {
-  // A timeout does not mean that the command was not applied.
-  const base::Deadline deadline{self->reactor().now_us() + 10'000'000};
-  auto result = co_await self->parts_.node.meta_group().propose(std::move(body), deadline);
-  co_return result ? json_response({{"ok", true}}) : http_error(500, result.error().message);
-}
-
-Task<HttpResponse> AdminService::decommission(AdminService* self) {
-  const base::Deadline deadline{self->reactor().now_us() + 10'000'000};
-  auto result = co_await self->parts_.node.decommission(deadline);
-  co_return result ? json_response({{"ok", true}}) : http_error(500, result.error().message);
-}
-
-// Halves a tablet at the middle of its bytes. Only a node that holds a replica can sample it. The
-// command carries the range: if the tablet has changed meanwhile, the metadata group refuses it.
-Task<HttpResponse> AdminService::split(AdminService* self, uint64_t tablet_id) {
-  const auto state = self->parts_.node.meta().snapshot();
-  const replication::TableInfo* table = nullptr;
-  const partitioner::Tablet* tablet = nullptr;
-  for (const auto& [id, info] : state->tables) {
-    for (const auto& candidate : info->tablets.tablets()) {
-      if (candidate.id.value != tablet_id) continue;
-      table = info.get();
-      tablet = &candidate;
-    }
-  }
-  if (tablet == nullptr) {
-    co_return http_error(404, fmt::format("there is no partition {}", tablet_id));
-  }
-  const Shard* shard = nullptr;
-  for (const auto& replica : tablet->replicas) {
-    if (replica.host == self->parts_.node.self() && replica.store < self->parts_.shards.size())
-      shard = &self->parts_.shards[replica.store];
-  }
-  if (shard == nullptr) {
-    co_return http_error(
-        409, "this node holds no replica of it; ask one of those that `tetractl partitions` names");
-  }
-  base::OneShot<Result<std::vector<storage::SizeSample>>> sampled;
-  shard->reactor.post_from_any_thread([&store = shard->store, &main = self->reactor(),
-                                       incarnation = table->incarnation, range = tablet->range,
-                                       setter = sampled.setter()] {
-    store.sample_sizes(
-        incarnation, range, 256, [&main, setter](Result<std::vector<storage::SizeSample>> samples) {
-          main.post_from_any_thread(
-              [setter, samples = std::move(samples)]() mutable { setter.set(std::move(samples)); });
-        });
-  });
-  auto samples = co_await sampled;
-  if (!samples) {
-    co_return http_error(500, samples.error().message);
-  }
-  std::vector<partitioner::SplitSample> points;
-  for (const auto& sample : *samples) points.push_back({sample.position, sample.bytes});
-  const auto at = partitioner::choose_split_point(*tablet, points);
-  if (!at) {
-    co_return http_error(409, at.error().message);
-  }
-  replication::SplitTablet command{table->incarnation, tablet->id, tablet->range, *at};
-  auto answer = co_await propose(self, std::move(command));
-  co_return answer;
 }
 
 }  // namespace tetrad::server

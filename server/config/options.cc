@@ -59,6 +59,8 @@ std::string option_text(const Options& options, const OptionEntry& entry) {
   return options.*std::get<bool Options::*>(entry.target) ? "true" : "false";
 }
 
+// One table: an entry for each option. An entry is name, member of Options,
+// least and largest value (0, 0: no numbers), allowed words, and the sentence of --help.
 const std::vector<OptionEntry>& option_table() {
   constexpr uint64_t kPortMax = 65'535;
   static const std::vector<OptionEntry> table = with_themes({

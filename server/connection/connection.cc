@@ -10,7 +10,7 @@
 // 5. run(): QueryProcessor::process writes the answer into the encoder. Answers may come in any
 //    order; the stream id tells the client which is which (native protocol v5, section 2).
 // 6. schedule_flush(): once for each turn of the loop, flush() sends the answers of the turn
-//    together.
+//    together (connection_send.cc).
 // 7. request_done() reads on, if the connection had paused.
 //
 // Ends: close() at once; drain() and close_after_flush() after the answers in flight, then
@@ -19,7 +19,6 @@
 #include "server/connection/connection.h"
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/write.hpp>
 
 #include "server/auth/login.h"
 
@@ -35,10 +34,6 @@ constexpr uint64_t kBytesPerStepMax = 32u << 10;  // texts are parsed, values bo
 // Clients of small answers and small requests are served even when large ones hold the memory.
 constexpr uint64_t kSmallAnswerBytes = 64u << 10;
 constexpr uint64_t kSmallRequestBytes = 16u << 10;
-constexpr size_t kRoomKept = 256u << 10;    // of a buffer, by a connection that has nothing to send
-constexpr size_t kSpareRoomsMax = 4;        // of the shard
-constexpr size_t kSpareRoomMax = 4u << 20;  // a larger one is given back to the system
-
 // The version is clamped since an envelope of an unknown version must be answered in one that
 // clients know.
 cql::ReplyHead head_of(const cql::Envelope& envelope) {
@@ -251,6 +246,62 @@ void Connection::refuse(const cql::Envelope& envelope, const Error& error) {
   schedule_flush();
 }
 
+// OPTIONS may come before STARTUP, so it changes nothing.
+void Connection::answer_options(const cql::Envelope& envelope) {
+  const cql::SupportedOption options[] = {
+      // Cassandra 5.0's answer, with what drivers choose from. TETRAD_VERSION is an extension;
+      // drivers ignore options that they do not know.
+      {"CQL_VERSION", {"3.4.7"}},
+      {"COMPRESSION", {"lz4", "snappy"}},
+      {"PROTOCOL_VERSIONS", {"3/v3", "4/v4", "5/v5"}},
+      {"TETRAD_VERSION", {context_.program_version}},
+  };
+  cql::append_supported(encoder_.out(), head_of(envelope), options);
+  schedule_flush();
+}
+
+// A second REGISTER adds to the first, as in Cassandra: there is no message to take events back.
+void Connection::register_events(const cql::Envelope& envelope,
+                                 const cql::RegisterRequest& wanted) {
+  wanted_.schema_change |= wanted.schema_change;
+  wanted_.status_change |= wanted.status_change;
+  wanted_.topology_change |= wanted.topology_change;
+  context_.events.add(*this);
+  cql::append_ready(encoder_.out(), head_of(envelope));
+  schedule_flush();
+}
+
+// Two limits of the shard: the bytes of requests in flight, and the bytes of answers that wait for
+// slow clients. Both leave room for the small ones, so that a few clients with large rows cannot
+// lock out the others.
+bool Connection::has_room_for(const cql::Envelope& envelope) {
+  const uint64_t bytes = envelope.body.size();
+  // Small requests find room beside what large ones hold.
+  // held_bytes() is what the processor keeps of requests that have been taken apart already.
+  const uint64_t held = bytes > kSmallRequestBytes ? context_.processor.held_bytes() : 0;
+  if (context_.request_bytes_in_flight + held + bytes > context_.limits.shard_request_bytes_max) {
+    context_.metrics.overloaded.add();
+    refuse(envelope, Error(ErrorCode::kOverloaded,
+                           "Too many bytes of requests in flight on this node; try again"));
+    return false;
+  }
+  // Clients of small answers are always served, new ones for longer than those of large answers.
+  const cql::AnswerBudget& answers = context_.processor.answers();
+  // last_answer_bytes_ begins at its maximum, so a client without history counts as one of large
+  // answers, but with more room.
+  if (last_answer_bytes_ > kSmallAnswerBytes &&
+      answers.used_bytes() > (answered_ ? 2 : 3) * answers.bytes_max()) {
+    context_.metrics.overloaded.add();
+    refuse(envelope, Error(ErrorCode::kOverloaded,
+                           "Too many bytes of answers wait for slow clients of this node; try "
+                           "again"));
+    return false;
+  }
+  return true;
+}
+
+// The order of the tests is the protocol's: before the login nothing but the login is answered, and
+// before STARTUP nothing but OPTIONS.
 void Connection::take(cql::Envelope envelope) {
   context_.metrics.requests.add();
   ++requests_;
@@ -266,16 +317,7 @@ void Connection::take(cql::Envelope envelope) {
     return;
   }
   if (std::holds_alternative<cql::OptionsRequest>(message)) {
-    const cql::SupportedOption options[] = {
-        // Cassandra 5.0's answer, with what drivers choose from. TETRAD_VERSION is an extension;
-        // drivers ignore options that they do not know.
-        {"CQL_VERSION", {"3.4.7"}},
-        {"COMPRESSION", {"lz4", "snappy"}},
-        {"PROTOCOL_VERSIONS", {"3/v3", "4/v4", "5/v5"}},
-        {"TETRAD_VERSION", {context_.program_version}},
-    };
-    cql::append_supported(encoder_.out(), head_of(envelope), options);
-    schedule_flush();
+    answer_options(envelope);
     return;
   }
   if (const auto* startup = std::get_if<cql::StartupRequest>(&message)) {
@@ -289,12 +331,7 @@ void Connection::take(cql::Envelope envelope) {
     return;
   }
   if (const auto* wanted = std::get_if<cql::RegisterRequest>(&message)) {
-    wanted_.schema_change |= wanted->schema_change;
-    wanted_.status_change |= wanted->status_change;
-    wanted_.topology_change |= wanted->topology_change;
-    context_.events.add(*this);
-    cql::append_ready(encoder_.out(), head_of(envelope));
-    schedule_flush();
+    register_events(envelope, *wanted);
     return;
   }
   if (std::holds_alternative<cql::AuthResponseRequest>(message)) {
@@ -302,30 +339,9 @@ void Connection::take(cql::Envelope envelope) {
                            "Unexpected message AUTH_RESPONSE: the connection is ready"));
     return;
   }
-  const uint64_t bytes = envelope.body.size();
-  // Small requests find room beside what large ones hold.
-  // held_bytes() is what the processor keeps of requests that have been taken apart already.
-  const uint64_t held = bytes > kSmallRequestBytes ? context_.processor.held_bytes() : 0;
-  if (context_.request_bytes_in_flight + held + bytes > context_.limits.shard_request_bytes_max) {
-    context_.metrics.overloaded.add();
-    refuse(envelope, Error(ErrorCode::kOverloaded,
-                           "Too many bytes of requests in flight on this node; try again"));
-    return;
-  }
-  // Clients of small answers are always served, new ones for longer than those of large answers.
-  const cql::AnswerBudget& answers = context_.processor.answers();
-  // last_answer_bytes_ begins at its maximum, so a client without history counts as one of large
-  // answers, but with more room.
-  if (last_answer_bytes_ > kSmallAnswerBytes &&
-      answers.used_bytes() > (answered_ ? 2 : 3) * answers.bytes_max()) {
-    context_.metrics.overloaded.add();
-    refuse(envelope, Error(ErrorCode::kOverloaded,
-                           "Too many bytes of answers wait for slow clients of this node; try "
-                           "again"));
-    return;
-  }
+  if (!has_room_for(envelope)) return;
   take_room();
-  context_.request_bytes_in_flight += bytes;
+  context_.request_bytes_in_flight += envelope.body.size();
   context_.metrics.requests_begun.add();
   ++in_flight_;
   // The request's views point into the envelope, so the task owns both.
@@ -456,208 +472,6 @@ Task<void> Connection::log_in(std::shared_ptr<Connection> self, cql::Envelope en
     }
   }
   self->request_done(0);
-}
-
-/// Who fills large buffers turn after turn need not make a new one each time.
-void Connection::take_room() {
-  if (last_turn_bytes_ <= kRoomKept || !encoder_.empty() || context_.spare_rooms.empty()) return;
-  encoder_.out() = std::move(context_.spare_rooms.back());
-  context_.spare_rooms.pop_back();
-}
-
-/// What is large goes back: a connection keeps the room of small turns only.
-void Connection::give_room() {
-  Bytes room = std::move(wire_);
-  wire_ = Bytes();
-  encoder_.release_idle();
-  if (context_.spare_rooms.size() >= kSpareRoomsMax || room.capacity() > kSpareRoomMax) return;
-  room.clear();
-  context_.spare_rooms.push_back(std::move(room));
-}
-
-// seen_bytes_ must be set even when a flush is scheduled already: it is the mark behind the last
-// answer that was counted.
-void Connection::schedule_flush() {
-  seen_bytes_ = encoder_.pending_bytes();
-  if (flush_scheduled_ || phase_ == Phase::kClosed) return;
-  flush_scheduled_ = true;
-  context_.reactor.at_turn_end([self = shared_from_this()] {
-    self->flush_scheduled_ = false;
-    self->caught([&] { self->flush(); });
-  });
-}
-
-// At the end of a turn. Moves all answers from the encoder to wire_ and sends them with one system
-// call.
-void Connection::flush() {
-  // What is under way flushes again at its end.
-  if (phase_ == Phase::kClosed || writing_ || shaking_) return;
-  if (!encoder_.empty() || (tls_ != nullptr && !tls_->out().empty())) {
-    last_turn_bytes_ = encoder_.pending_bytes();
-    if (tls_ == nullptr) {
-      encoder_.finish_turn(wire_);
-    } else if (!encrypt_turn()) {
-      close();
-      return;
-    }
-    seen_bytes_ = 0;
-    wire_sent_ = 0;
-    // Nearly always the socket takes all of it: no second trip through the loop.
-    boost::system::error_code error;
-    const size_t sent = socket_.write_some(asio::buffer(wire_), error);
-    if (error && error != asio::error::would_block && error != asio::error::try_again) {
-      close();
-      return;
-    }
-    // "Would block" is no error: nothing was sent, write_more() waits for room.
-    wire_sent_ = error ? 0 : sent;
-    context_.metrics.bytes_out.add(wire_sent_);
-    if (wire_sent_ < wire_.size()) {
-      writing_ = true;
-      encoder_.release_idle();  // a client that is slow now would keep the room of two turns
-      write_more();
-      return;
-    }
-    wire_.clear();
-    wire_sent_ = 0;
-    // Thousands of idle connections must not each keep the largest buffer they ever needed.
-    if (wire_.capacity() > kRoomKept) give_room();
-    charge_answers();
-    go_on_if_paused();
-  }
-  // Only here: all answers are out and no task will add one.
-  if (phase_ == Phase::kClosing && in_flight_ == 0) linger();
-}
-
-// Closing a socket whose input is unread sends a reset, which may destroy the last answer before
-// the client has read it. So only the sending half is closed first; input is read and dropped until
-// the client closes or linger_us is over.
-void Connection::linger() {
-  phase_ = Phase::kLingering;
-  if (tls_ != nullptr) say_end();
-  boost::system::error_code ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-  // The whole node or all clients are being stopped, and nobody may wait for a client.
-  if (context_.draining) {
-    close();
-    return;
-  }
-  linger_timer_ =
-      context_.reactor.call_at(context_.reactor.now_us() + context_.limits.linger_us, [this] {
-        linger_timer_ = 0;
-        close();
-      });
-  if (!reading_) drop_input();
-}
-
-/// Until the client closes. A reset now would discard what the client has not read yet.
-void Connection::drop_input() {
-  decoder_.release_idle();
-  reading_ = true;
-  const auto room = decoder_.writable();
-  socket_.async_read_some(
-      asio::buffer(room.data(), room.size()),
-      [self = shared_from_this()](const boost::system::error_code& error, size_t) {
-        self->reading_ = false;
-        if (self->phase_ == Phase::kClosed) return;
-        if (error) {
-          self->close();
-        } else {
-          self->drop_input();
-        }
-      });
-}
-
-// The rest of wire_. The timer counts from the last byte taken: a slow client may stay, one that
-// takes nothing is closed.
-void Connection::write_more() {
-  if (stall_timer_ == 0) {
-    stall_timer_ = context_.reactor.call_at(
-        context_.reactor.now_us() + context_.limits.stalled_write_timeout_us, [this] {
-          stall_timer_ = 0;
-          context_.logger.warn(
-              "closed a connection whose client reads nothing client={} unsent_bytes={}",
-              client_.client_address, wire_.size() - wire_sent_);
-          close();
-        });
-  }
-  socket_.async_write_some(
-      asio::buffer(wire_.data() + wire_sent_, wire_.size() - wire_sent_),
-      [self = shared_from_this()](const boost::system::error_code& error, size_t size) {
-        if (self->phase_ == Phase::kClosed) return;
-        if (error) {
-          self->close();
-          return;
-        }
-        self->context_.reactor.cancel(std::exchange(self->stall_timer_, 0));
-        self->context_.metrics.bytes_out.add(size);
-        self->wire_sent_ += size;
-        if (self->wire_sent_ < self->wire_.size()) {
-          self->write_more();
-          return;
-        }
-        self->writing_ = false;
-        self->wire_ = Bytes();  // a slow client's buffer is large: give it back
-        self->wire_sent_ = 0;
-        self->charge_answers();
-        self->flush();
-        self->go_on_if_paused();
-      });
-}
-
-void Connection::close_after_flush() {
-  if (!is_open()) return;
-  phase_ = Phase::kClosing;
-  context_.reactor.cancel(std::exchange(startup_timer_, 0));
-  context_.events.remove(*this);
-  schedule_flush();
-}
-
-void Connection::drain() {
-  if (phase_ == Phase::kLingering) {
-    close();
-  } else {
-    close_after_flush();
-  }
-}
-
-// May be called at any point and more than once. Callbacks that are pending find kClosed. Removing
-// the object from context_.open drops the owner's reference; the caller holds another one.
-void Connection::close() {
-  if (phase_ == Phase::kClosed) return;
-  phase_ = Phase::kClosed;
-  context_.metrics.closed.add();
-  charge_answers();
-  context_.reactor.cancel(std::exchange(startup_timer_, 0));
-  context_.reactor.cancel(std::exchange(stall_timer_, 0));
-  context_.reactor.cancel(std::exchange(linger_timer_, 0));
-  context_.events.remove(*this);
-  end_handshake();
-  boost::system::error_code ignored;
-  socket_.close(ignored);
-  context_.open.erase(shared_from_this());
-}
-
-/// Events cannot wait as requests do. The hub walks over its sinks now, so the close comes later.
-void Connection::event_sent() {
-  schedule_flush();
-  if (unsent_bytes() > 2 * context_.limits.unsent_pause_bytes)
-    context_.reactor.post([self = shared_from_this()] { self->close(); });
-}
-
-void Connection::send_schema_event(const cql::SchemaChange& change) {
-  cql::append_schema_event(encoder_.out(), version_, change);
-  event_sent();
-}
-
-void Connection::send_topology_event(cql::TopologyChange change, const cql::Inet& node) {
-  cql::append_topology_event(encoder_.out(), version_, change, node);
-  event_sent();
-}
-
-void Connection::send_status_event(cql::StatusChange change, const cql::Inet& node) {
-  cql::append_status_event(encoder_.out(), version_, change, node);
-  event_sent();
 }
 
 }  // namespace tetrad::server

@@ -152,6 +152,11 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void take_requests();
   /// One request: answered here, refused, or begun as a task.
   void take(cql::Envelope envelope);
+  void answer_options(const cql::Envelope& envelope);
+  void register_events(const cql::Envelope& envelope, const cql::RegisterRequest& wanted);
+  /// Whether the shard's limits admit one more request of this size; if not, OVERLOADED is its
+  /// answer already.
+  bool has_room_for(const cql::Envelope& envelope);
   void start_up(const cql::Envelope& envelope, const cql::StartupRequest& request);
   void become_ready();
   void take_login(cql::Envelope envelope, const cql::Request& request);

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a connection sends and how it ends (connection.cc has the steps before these).
+//
+// 1. Whatever appends an answer or an event to the encoder calls schedule_flush().
+// 2. flush(), at the end of the turn, moves all of it to wire_, through TLS if there is any, and
+//    writes once. Nearly always the socket takes everything.
+// 3. Otherwise write_more() waits for the client, under a timer. What is appended meanwhile stays in
+//    the encoder; unsent_bytes() counts both, and reading pauses on it.
+// 4. When the last answer of a closing connection is out, linger() waits for the client to close.
+#include <boost/asio/buffer.hpp>
+
+#include "server/connection/connection.h"
+
+namespace tetrad::server {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr size_t kRoomKept = 256u << 10;    // of a buffer, by a connection that has nothing to send
+constexpr size_t kSpareRoomsMax = 4;        // of the shard
+constexpr size_t kSpareRoomMax = 4u << 20;  // a larger one is given back to the system
+
+}  // namespace
+
+/// Who fills large buffers turn after turn need not make a new one each time.
+void Connection::take_room() {
+  if (last_turn_bytes_ <= kRoomKept || !encoder_.empty() || context_.spare_rooms.empty()) return;
+  encoder_.out() = std::move(context_.spare_rooms.back());
+  context_.spare_rooms.pop_back();
+}
+
+/// What is large goes back: a connection keeps the room of small turns only.
+void Connection::give_room() {
+  Bytes room = std::move(wire_);
+  wire_ = Bytes();
+  encoder_.release_idle();
+  if (context_.spare_rooms.size() >= kSpareRoomsMax || room.capacity() > kSpareRoomMax) return;
+  room.clear();
+  context_.spare_rooms.push_back(std::move(room));
+}
+
+// seen_bytes_ must be set even when a flush is scheduled already: it is the mark behind the last
+// answer that was counted.
+void Connection::schedule_flush() {
+  seen_bytes_ = encoder_.pending_bytes();
+  if (flush_scheduled_ || phase_ == Phase::kClosed) return;
+  flush_scheduled_ = true;
+  context_.reactor.at_turn_end([self = shared_from_this()] {
+    self->flush_scheduled_ = false;
+    self->caught([&] { self->flush(); });
+  });
+}
+
+// At the end of a turn. Moves all answers from the encoder to wire_ and sends them with one system
+// call.
+void Connection::flush() {
+  // What is under way flushes again at its end.
+  if (phase_ == Phase::kClosed || writing_ || shaking_) return;
+  if (!encoder_.empty() || (tls_ != nullptr && !tls_->out().empty())) {
+    last_turn_bytes_ = encoder_.pending_bytes();
+    if (tls_ == nullptr) {
+      encoder_.finish_turn(wire_);
+    } else if (!encrypt_turn()) {
+      close();
+      return;
+    }
+    seen_bytes_ = 0;
+    wire_sent_ = 0;
+    // Nearly always the socket takes all of it: no second trip through the loop.
+    boost::system::error_code error;
+    const size_t sent = socket_.write_some(asio::buffer(wire_), error);
+    if (error && error != asio::error::would_block && error != asio::error::try_again) {
+      close();
+      return;
+    }
+    // "Would block" is no error: nothing was sent, write_more() waits for room.
+    wire_sent_ = error ? 0 : sent;
+    context_.metrics.bytes_out.add(wire_sent_);
+    if (wire_sent_ < wire_.size()) {
+      writing_ = true;
+      encoder_.release_idle();  // a client that is slow now would keep the room of two turns
+      write_more();
+      return;
+    }
+    wire_.clear();
+    wire_sent_ = 0;
+    // Thousands of idle connections must not each keep the largest buffer they ever needed.
+    if (wire_.capacity() > kRoomKept) give_room();
+    charge_answers();
+    go_on_if_paused();
+  }
+  // Only here: all answers are out and no task will add one.
+  if (phase_ == Phase::kClosing && in_flight_ == 0) linger();
+}
+
+// Closing a socket whose input is unread sends a reset, which may destroy the last answer before
+// the client has read it. So only the sending half is closed first; input is read and dropped until
+// the client closes or linger_us is over.
+void Connection::linger() {
+  phase_ = Phase::kLingering;
+  if (tls_ != nullptr) say_end();
+  boost::system::error_code ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  // The whole node or all clients are being stopped, and nobody may wait for a client.
+  if (context_.draining) {
+    close();
+    return;
+  }
+  linger_timer_ =
+      context_.reactor.call_at(context_.reactor.now_us() + context_.limits.linger_us, [this] {
+        linger_timer_ = 0;
+        close();
+      });
+  if (!reading_) drop_input();
+}
+
+/// Until the client closes. A reset now would discard what the client has not read yet.
+void Connection::drop_input() {
+  decoder_.release_idle();
+  reading_ = true;
+  const auto room = decoder_.writable();
+  socket_.async_read_some(
+      asio::buffer(room.data(), room.size()),
+      [self = shared_from_this()](const boost::system::error_code& error, size_t) {
+        self->reading_ = false;
+        if (self->phase_ == Phase::kClosed) return;
+        if (error) {
+          self->close();
+        } else {
+          self->drop_input();
+        }
+      });
+}
+
+// The rest of wire_. The timer counts from the last byte taken: a slow client may stay, one that
+// takes nothing is closed.
+void Connection::write_more() {
+  if (stall_timer_ == 0) {
+    stall_timer_ = context_.reactor.call_at(
+        context_.reactor.now_us() + context_.limits.stalled_write_timeout_us, [this] {
+          stall_timer_ = 0;
+          context_.logger.warn(
+              "closed a connection whose client reads nothing client={} unsent_bytes={}",
+              client_.client_address, wire_.size() - wire_sent_);
+          close();
+        });
+  }
+  socket_.async_write_some(
+      asio::buffer(wire_.data() + wire_sent_, wire_.size() - wire_sent_),
+      [self = shared_from_this()](const boost::system::error_code& error, size_t size) {
+        if (self->phase_ == Phase::kClosed) return;
+        if (error) {
+          self->close();
+          return;
+        }
+        self->context_.reactor.cancel(std::exchange(self->stall_timer_, 0));
+        self->context_.metrics.bytes_out.add(size);
+        self->wire_sent_ += size;
+        if (self->wire_sent_ < self->wire_.size()) {
+          self->write_more();
+          return;
+        }
+        self->writing_ = false;
+        self->wire_ = Bytes();  // a slow client's buffer is large: give it back
+        self->wire_sent_ = 0;
+        self->charge_answers();
+        self->flush();
+        self->go_on_if_paused();
+      });
+}
+
+void Connection::close_after_flush() {
+  if (!is_open()) return;
+  phase_ = Phase::kClosing;
+  context_.reactor.cancel(std::exchange(startup_timer_, 0));
+  context_.events.remove(*this);
+  schedule_flush();
+}
+
+void Connection::drain() {
+  if (phase_ == Phase::kLingering) {
+    close();
+  } else {
+    close_after_flush();
+  }
+}
+
+// May be called at any point and more than once. Callbacks that are pending find kClosed. Removing
+// the object from context_.open drops the owner's reference; the caller holds another one.
+void Connection::close() {
+  if (phase_ == Phase::kClosed) return;
+  phase_ = Phase::kClosed;
+  context_.metrics.closed.add();
+  charge_answers();
+  context_.reactor.cancel(std::exchange(startup_timer_, 0));
+  context_.reactor.cancel(std::exchange(stall_timer_, 0));
+  context_.reactor.cancel(std::exchange(linger_timer_, 0));
+  context_.events.remove(*this);
+  end_handshake();
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  context_.open.erase(shared_from_this());
+}
+
+/// Events cannot wait as requests do. The hub walks over its sinks now, so the close comes later.
+void Connection::event_sent() {
+  schedule_flush();
+  if (unsent_bytes() > 2 * context_.limits.unsent_pause_bytes)
+    context_.reactor.post([self = shared_from_this()] { self->close(); });
+}
+
+void Connection::send_schema_event(const cql::SchemaChange& change) {
+  cql::append_schema_event(encoder_.out(), version_, change);
+  event_sent();
+}
+
+void Connection::send_topology_event(cql::TopologyChange change, const cql::Inet& node) {
+  cql::append_topology_event(encoder_.out(), version_, change, node);
+  event_sent();
+}
+
+void Connection::send_status_event(cql::StatusChange change, const cql::Inet& node) {
+  cql::append_status_event(encoder_.out(), version_, change, node);
+  event_sent();
+}
+
+}  // namespace tetrad::server
