@@ -71,6 +71,7 @@ std::vector<std::string> schema_statements() {
   return out;
 }
 
+// One list: an entry for each workload, in the order of --help.
 std::vector<Workload> make_workloads(const Scale& s) {
   const uint64_t seed = s.seed;
   const auto any_row = [s, seed](uint64_t i, uint64_t salt) {
