@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a shard's thread offers to what runs on it: time, timers, posting, and the end of the loop's
-// turn. The real one runs Asio (server/asio_reactor.h); the simulated one runs a whole cluster in
+// turn. The real one runs Asio (server/runtime/asio_reactor.h); the simulated one runs a whole cluster in
 // one thread.
 #pragma once
 

@@ -32,7 +32,8 @@ class TlsSession {
   };
 
   /// `expected_host`, of a client: the peer's certificate must name it, a DNS name or an IP
-  /// address; empty: any that the authority has signed. Errors: kServerError, for want of memory.
+  /// address; empty: any that the authority has signed. Errors: kServerError, for want of memory;
+  /// kConfig, for a host that cannot be looked for.
   static Result<std::unique_ptr<TlsSession>> make(std::shared_ptr<const TlsContext> context,
                                                   Role role, const std::string& expected_host = {});
   ~TlsSession();

@@ -126,6 +126,8 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
 }
 
 ReplicaService::~ReplicaService() {
+  for (const Verb verb : {Verb::kMutate, Verb::kMutateMerged, Verb::kRead, Verb::kReadDigest})
+    rpc_.handle(verb, nullptr);
   changes_.on_opened(nullptr);
   reactor_.cancel(timer_);
 }

@@ -234,6 +234,9 @@ StoreHealth::Actions RocksStore::health_actions() {
     state_.database = std::move(database);
     turn_.use(state_.database);
     row_cache_.forget({});  // a write whose outcome was unknown may be in the log
+    // Jobs that ended meanwhile have left their graphs half filled; the next search makes new ones.
+    graphs_.forget_all();
+    adds_noted_ = false;
   };
   actions.open = state_.open;
   return actions;

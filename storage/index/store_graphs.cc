@@ -367,6 +367,11 @@ void StoreGraphs::forget(TableIncarnation incarnation) {
   });
 }
 
+void StoreGraphs::forget_all() {
+  for (GraphSlot& slot : slots_) release_all(slot);
+  slots_.clear();
+}
+
 void StoreGraphs::forget_idle(base::MonotonicUs now_us) {
   std::erase_if(slots_, [&](GraphSlot& slot) {
     if (now_us - slot.searched_us < options_.idle_us) return false;

@@ -146,6 +146,8 @@ class StoreGraphs {
   void end_adding(GraphInMaking& graph, size_t added);
 
   void forget(TableIncarnation incarnation);
+  /// When the store has been opened anew: what jobs were filling is not complete.
+  void forget_all();
   /// Graphs that were not searched for idle_us.
   void forget_idle(base::MonotonicUs now_us);
   uint64_t bytes() const { return bytes_; }

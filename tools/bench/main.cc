@@ -176,13 +176,18 @@ void run_logins(const Settings& s) {
   std::fflush(stdout);
 }
 
+/// The level of that name, as CQL writes it.
+std::optional<ConsistencyLevel> level_of(const std::string& name) {
+  for (int i = 0; i < 11; ++i)
+    if (base::name_of(static_cast<ConsistencyLevel>(i)) == name)
+      return static_cast<ConsistencyLevel>(i);
+  return std::nullopt;
+}
+
 /// Connects all clients of a run, one after the other, and prepares its statements on each.
 void connect_all(Run& run) {
   const Settings& s = run.settings;
-  for (int i = 0; i < 11; ++i) {
-    if (base::name_of(static_cast<ConsistencyLevel>(i)) == s.level)
-      run.level = static_cast<ConsistencyLevel>(i);
-  }
+  run.level = level_of(s.level).value_or(run.level);  // complete() has refused other names
   for (const auto& host : s.hosts) {
     for (int i = 0; i < s.connections; ++i) {
       auto connection = std::make_shared<Connection>(run.io, host, s);
@@ -234,7 +239,8 @@ void run_once(const Settings& s, const bench::Workload& workload) {
     uint64_t sent = 0;
     tick = [&, sent]() mutable {
       const auto now = Clock::now();
-      if (now >= run.stop_at) {
+      const bool is_over = now >= run.stop_at || run.stopping || run.next >= run.workload.count;
+      if (is_over) {
         run.due.clear();
         if (run.in_flight == 0) {
           for (const auto& connection : run.connections) connection->close();
@@ -243,7 +249,7 @@ void run_once(const Settings& s, const bench::Workload& workload) {
       }
       const auto wanted =
           static_cast<uint64_t>(std::chrono::duration<double>(now - begun).count() * s.rate);
-      for (; sent < wanted; ++sent) {
+      for (; sent < wanted && sent < run.workload.count; ++sent) {
         const auto due = begun + std::chrono::microseconds(static_cast<int64_t>(
                                      static_cast<double>(sent) / s.rate * 1e6));
         if (run.in_flight < 32'000) {
@@ -303,6 +309,7 @@ void complete(Settings& s) {
       s.scale.partitions < 1 || s.scale.rows < 1) {
     die("connections, in-flight (up to 32000), runs, rows and partitions are at least 1");
   }
+  if (!level_of(s.level)) die("no consistency level '" + s.level + "': ONE, QUORUM, ...");
   if (const char* const password = std::getenv("TETRAD_BENCH_PASSWORD")) s.password = password;
   if (s.tls || !s.tls_files.authority.empty()) {
     const bool asks = !s.tls_files.authority.empty();
