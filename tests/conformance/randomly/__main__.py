@@ -16,6 +16,7 @@ from manners import Manner
 from scripts import Statement
 from troubles import Down, Nodes, Splits, Trouble
 
+from .areas import AREAS, make_area
 from .findings import Finding, as_script, differ, group_of, read_reasons, reason_for, reduced
 from .rounds import make_round
 
@@ -65,6 +66,7 @@ def main():
     parser.add_argument("--round", type=int, help="only this round of the seed")
     parser.add_argument("--first", type=int, default=0, help="the round to begin with")
     parser.add_argument("--per-round", type=int, default=400)
+    parser.add_argument("--area", choices=sorted(AREAS), help="rounds about this area alone (areas.py)")
     parser.add_argument("--reference", default="127.0.0.1")
     parser.add_argument("--subject", default="127.0.9.1")
     parser.add_argument("--protocol", type=int, default=4)
@@ -77,9 +79,15 @@ def main():
     parser.add_argument("--print", action="store_true", help="only print the statements; no server is asked")
     options = parser.parse_args()
     rounds = [options.round] if options.round is not None else range(options.first, options.first + -(-options.statements // options.per_round))
+
+    def make(number):
+        if options.area:
+            return make_area(options.area, options.seed, number, options.per_round)
+        return make_round(options.seed, number, options.per_round)
+
     if options.print:
         for number in rounds:
-            for step in make_round(options.seed, number, options.per_round):
+            for step in make(number):
                 print(as_script(step))
         return 0
     manner = Manner(options.protocol)
@@ -109,7 +117,7 @@ def main():
     trouble.__enter__()
     try:
         for number in rounds:
-            steps = make_round(options.seed, number, options.per_round)
+            steps = make(number)
             answers = both(steps, f"rnd_{options.seed}_{number}")
             apart = set()  # tables that only one of the two has written to
             before = sum(f.count for f in findings.values())
