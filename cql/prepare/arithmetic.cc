@@ -27,6 +27,12 @@ std::unexpected<Error> ambiguous(const Raw& operation) {
               operation.children[1].text());
 }
 
+std::unexpected<Error> unsupported(const Raw& operation) {
+  return fail(ErrorCode::kInvalid, "the '{}' operation is not supported between {} and {}",
+              ast::arithmetic_symbol(operation.op), operation.children[0].text(),
+              operation.children[1].text());
+}
+
 /// Whether there is a function whose result the receiver takes; null takes all.
 bool suits(const ScalarFunctionPtr& function, const Receiver* receiver) {
   return function &&
@@ -54,10 +60,23 @@ bool may_mean_several(const Raw& operation, const TypePtr& left_type, const Type
 
 }  // namespace
 
-Result<void> ExpressionBuilder::check_operands(const Raw& raw) const {
+// A marker fits all types: several operators take it, or none has the type of the other operand.
+Result<void> ExpressionBuilder::check_operands(const Raw& raw) {
   const Raw &left = raw.children[0], &right = raw.children[1];
   if (left.kind != Kind::kMarker && right.kind != Kind::kMarker) return {};
-  return ambiguous(raw);
+  std::vector<TypePtr> types(number_types().begin(), number_types().end());
+  for (const TypePtr& other :
+       {text_type(), ascii_type(), timestamp_type(), date_type(), duration_type()})
+    types.push_back(other);
+  const char op = ast::arithmetic_symbol(raw.op);
+  for (const TypePtr& l : types) {
+    if (test(left, l) == Assignability::kNotAssignable) continue;
+    for (const TypePtr& r : types) {
+      if (test(right, r) != Assignability::kNotAssignable && find_operator(op, l, r))
+        return ambiguous(raw);
+    }
+  }
+  return unsupported(raw);
 }
 
 // By the types of both operands; null where a type is not known or no operator has them.
@@ -119,11 +138,16 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
   TETRAD_TRY(ScalarFunctionPtr function, choose_operator(raw, receiver));
   if (!suits(function, receiver)) {
     if (may_mean_several(raw, left_type, right_type)) return ambiguous(raw);
-    return fail(ErrorCode::kInvalid, "the '{}' operation is not supported between {} and {}", op,
-                left.text(), right.text());
+    return unsupported(raw);
   }
-  TETRAD_TRY(ExpressionPtr l, build(left, {"[selection]", function->argument_types[0], nullptr}));
-  auto r = build(right, {"[selection]", function->argument_types[1], nullptr});
+  const auto receiver_of = [&](int i) {  // a marker bears this name in the metadata
+    return Receiver{in_selection_
+                        ? "[selection]"
+                        : fmt::format("arg{}(system.{})", i, ast::operator_function(raw.op)),
+                    function->argument_types[static_cast<size_t>(i)], nullptr};
+  };
+  TETRAD_TRY(ExpressionPtr l, build(left, receiver_of(0)));
+  auto r = build(right, receiver_of(1));
   if (!r) {
     const bool is_wanted = function->argument_types[1]->kind() == TypeKind::kDuration;
     if (is_wanted && !(right_type && right_type->kind() == TypeKind::kDuration))

@@ -170,7 +170,7 @@ class ExpressionBuilder {
   /// Resolves every function inside. Errors: kInvalid.
   Result<void> resolve_inside(const RawExpression& raw);
   /// Errors: kInvalid, an operand is a marker, whose type nothing tells.
-  Result<void> check_operands(const RawExpression& arithmetic) const;
+  Result<void> check_operands(const RawExpression& arithmetic);
   /// group_function() without its value.
   Result<GroupFunction> check_group_function(const RawExpression& raw);
   /// The name of the aggregate that is called here, if one is.
