@@ -28,6 +28,12 @@ bool has_host(const std::vector<StoreAddress>& set, HostId host) {
 
 using Set = std::vector<StoreAddress>;
 
+/// Empty for one that is not on the ring.
+std::string_view data_center_of(const partitioner::Ring& ring, HostId host) {
+  const auto node = std::ranges::find(ring.nodes(), host, &partitioner::RingNode::host);
+  return node == ring.nodes().end() ? std::string_view() : node->data_center;
+}
+
 size_t excess_with(const partitioner::Ring& ring, Set members, const StoreAddress& added) {
   if (TETRAD_MUTANT(racks_forgotten)) return 0;
   members.push_back(added);
@@ -62,8 +68,28 @@ Set candidates_of(const partitioner::Ring& ring, const Set& by_ring,
   return candidates;
 }
 
-/// The set with one member less in a rack that has too many, and one more where there are too few.
-/// Unset: as it is, or there is nobody who could take it.
+/// Which member of `data_center` goes where the set has one too many there: one that is down, else
+/// one whose rack has most; of equals the last, since the first acts for the tablet.
+size_t surplus_member(const partitioner::Ring& ring, const Set& members,
+                      const std::string& data_center, const Outlook& outlook) {
+  size_t best = members.size();
+  std::pair<bool, size_t> least;
+  for (size_t i = members.size(); i-- > 0;) {
+    if (data_center_of(ring, members[i].host) != data_center) continue;
+    Set others = members;
+    others.erase(others.begin() + static_cast<ptrdiff_t>(i));
+    const std::pair without(outlook(members[i]).is_live,
+                            partitioner::rack_excess(ring.nodes(), others, data_center));
+    if (best < members.size() && without >= least) continue;
+    best = i;
+    least = without;
+  }
+  TETRAD_ASSERT(best < members.size());
+  return best;
+}
+
+/// The set with one member less in a rack that has too many, and one more of the same data centre
+/// where there are too few. Unset: as it is, or there is nobody who could take it.
 std::optional<Set> with_rack_restored(const partitioner::Ring& ring, const Set& members,
                                       const Set& candidates, const Outlook& outlook) {
   std::optional<Set> best;
@@ -76,6 +102,7 @@ std::optional<Set> with_rack_restored(const partitioner::Ring& ring, const Set& 
     for (const StoreAddress& added : candidates) {
       const StoreOutlook seen = outlook(added);
       if (has_host(members, added.host) || !seen.is_live || !seen.may_get) continue;
+      if (data_center_of(ring, added.host) != data_center_of(ring, members[i].host)) continue;
       const size_t after = excess_with(ring, others, added);
       // Only what is better than now, and better than the best so far.
       if (after >= std::min(before, least)) continue;
@@ -159,6 +186,11 @@ std::optional<std::vector<StoreAddress>> wanted_members(
     if (on_ring == data_center_of.end()) continue;
     ++has[on_ring->second];
     members.push_back(member);
+  }
+  for (auto& [data_center, count] : has) {
+    for (; count > wanted[data_center]; --count)
+      members.erase(members.begin() + static_cast<ptrdiff_t>(surplus_member(
+                                          ring, members, std::string(data_center), outlook)));
   }
   const Set candidates = candidates_of(ring, by_ring, to_choose_by, load);
   while (true) {

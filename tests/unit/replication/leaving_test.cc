@@ -2,10 +2,12 @@
 // Which nodes may leave, which one is replaced by itself, and who votes meanwhile.
 #include "replication/membership/leaving.h"
 
+#include <map>
 #include <set>
 
 #include <catch2/catch.hpp>
 
+#include "base/random.h"
 #include "partitioner/balance_policy.h"
 #include "replication/meta/placed_in.h"
 #include "replication/meta/voter_policy.h"
@@ -195,6 +197,43 @@ TEST_CASE("a member that is lost comes back in its rack, and racks that are lost
     CHECK(partitioner::rack_excess(ring_without({}).nodes(), *restored, "dc") == 0);
     crowded.replicas = *restored;
     CHECK_FALSE(wanted_members(ring_without({}), crowded, {}, {}, all));
+  }
+}
+
+TEST_CASE("sets over several data centers come to rest with four members of each") {
+  base::Random random(7);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<partitioner::RingNode> nodes;
+    std::map<std::string, size_t> in_center;
+    const size_t centers = 1 + random.below(3), racks = 1 + random.below(4);
+    for (size_t i = 1; i <= 3 + random.below(12); ++i) {
+      const std::string center = "dc" + std::to_string(random.below(centers));
+      ++in_center[center];
+      nodes.push_back({host(static_cast<uint8_t>(i)),
+                       center,
+                       "r" + std::to_string(random.below(racks)),
+                       {static_cast<int64_t>(random.below(1'000'000))},
+                       1});
+    }
+    const partitioner::Ring ring(nodes);
+    // Any members, also too few or too many of a data centre.
+    partitioner::Tablet tablet = cluster_of(4).tables.begin()->second->tablets.tablets()[0];
+    tablet.replicas.clear();
+    for (const partitioner::RingNode& node : nodes)
+      if (random.one_in(2)) tablet.replicas.push_back({node.host, 0});
+    if (tablet.replicas.empty()) tablet.replicas.push_back({nodes[0].host, 0});
+    int changes = 0;
+    while (const auto next = wanted_members(ring, tablet, {}, {}, outlook_of_all_but({}))) {
+      tablet.replicas = *next;
+      REQUIRE(++changes < 20);
+    }
+    std::map<std::string, size_t> has;
+    for (const StoreAddress& member : tablet.replicas)
+      ++has[std::ranges::find(nodes, member.host, &partitioner::RingNode::host)->data_center];
+    for (const auto& [center, count] : in_center) {
+      INFO("round " << round << " " << center);
+      CHECK(has[center] == std::min<size_t>(count, 4));
+    }
   }
 }
 
