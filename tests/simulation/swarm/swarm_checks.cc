@@ -252,9 +252,10 @@ std::string SwarmCluster::check_settled() {
     }
     return true;
   };
-  // Balance and merges go on: it is looked at often.
+  // Balance and merges go on: it is looked at often. Pages of some hundred bytes make moves long.
+  const int64_t most_us = (profile_.has(Trouble::kTiny) ? 600 : 180) * kSecondUs;
   for (int64_t waited_us = 0; !is_settled(); waited_us += kSecondUs / 50) {
-    if (waited_us >= 180 * kSecondUs) return "not settled: " + describe();
+    if (waited_us >= most_us) return "not settled: " + describe();
     cluster_.world().run_for(kSecondUs / 50);
   }
   cluster_.world().run_for(3 * kSecondUs);
