@@ -4,7 +4,7 @@
 // them must not fail for what a check has accepted.
 //
 // An index on a vector with SAI is the index for ORDER BY … ANN OF. SAI can analyze texts; SASI
-// knows prefix, contains and sparse, but no words.
+// knows prefix, contains and sparse, and of words those between delimiters, with the mode prefix.
 #include "cql/index/index_options.h"
 
 #include <algorithm>
@@ -26,6 +26,8 @@ constexpr std::string_view kSasiClass = "org.apache.cassandra.index.sasi.SASIInd
 
 constexpr std::string_view kNonTokenizing =
     "org.apache.cassandra.index.sasi.analyzer.NonTokenizingAnalyzer";
+constexpr std::string_view kDelimiter =
+    "org.apache.cassandra.index.sasi.analyzer.DelimiterAnalyzer";
 
 constexpr std::array<std::string_view, 3> kAnalysisOptions = {"normalize", "case_sensitive",
                                                               "ascii"};
@@ -258,7 +260,10 @@ Result<void> check_vector(storage::Similarity similarity, BytesView vector) {
 
 bool limits_values(const IndexSchema& index) {
   if (index.index_class == IndexClass::kLegacy) return true;
-  if (index.index_class != IndexClass::kSai) return false;
+  if (index.index_class == IndexClass::kSasi) {
+    const auto analyzer = index.options.find("analyzer_class");
+    return analyzer != index.options.end() && analyzer->second == kDelimiter;
+  }
   const auto analysis = text_analysis(index.options);
   return analysis && !analysis->does_nothing();
 }
@@ -300,6 +305,21 @@ Result<void> check_sai_index(const TableSchema& table, const ColumnSchema& colum
   return {};
 }
 
+namespace {
+
+/// In UTF-8. One that takes two of Java's characters is none, as in Cassandra.
+Result<std::array<char, 4>> delimiter_of(std::string_view text) {
+  const auto is_first = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
+  std::array<char, 4> out = {};
+  if (std::ranges::count_if(text, is_first) != 1 || text.size() >= out.size() || text[0] == 0) {
+    return fail(ErrorCode::kConfig, "Only single character delimiters supported, was {}", text);
+  }
+  std::ranges::copy(text, out.begin());
+  return out;
+}
+
+}  // namespace
+
 Result<SasiOptions> sasi_options(const DataType& type, const IndexOptions& options) {
   SasiOptions out;
   const auto given = [&](const char* name) {
@@ -326,6 +346,11 @@ Result<SasiOptions> sasi_options(const DataType& type, const IndexOptions& optio
     out.analysis.case_sensitive = !(is_false("case_sensitive") || is_true("normalize_lowercase") ||
                                     is_true("normalize_uppercase"));
   }
+  if (analyzer != options.end() && analyzer->second == kDelimiter && !is_false("analyzed")) {
+    const auto delimiter = options.find("delimiter");
+    TETRAD_TRY(out.analysis.delimiter,
+               delimiter_of(delimiter == options.end() ? "," : delimiter->second));
+  }
   return out;
 }
 
@@ -341,9 +366,12 @@ Result<void> check_analyzer(const DataType& type, const IndexOptions& options) {
   constexpr std::string_view kAnalyzers = "org.apache.cassandra.index.sasi.analyzer.";
   const std::string& name = named->second;
   if (name == fmt::format("{}NoOpAnalyzer", kAnalyzers)) return {};
-  if (name == fmt::format("{}StandardAnalyzer", kAnalyzers) ||
-      name == fmt::format("{}DelimiterAnalyzer", kAnalyzers)) {
+  if (name == fmt::format("{}StandardAnalyzer", kAnalyzers)) {
     return fail(ErrorCode::kInvalid, "not supported yet: SASI indexes on the words of texts");
+  }
+  if (name == kDelimiter && is_text(type)) return {};
+  if (name == kDelimiter) {
+    return fail(ErrorCode::kConfig, "DelimiterAnalyzer does not support type {}", type.cql_text());
   }
   if (name != kNonTokenizing) {
     return fail(ErrorCode::kConfig, "Unable to find analyzer class '{}'", name);
@@ -377,6 +405,10 @@ Result<void> check_sasi_index(const TableSchema& table, const ColumnSchema& colu
   }
   if (sasi.mode == SasiMode::kSparse && options.contains("analyzer_class")) {
     return fail(ErrorCode::kConfig, "SPARSE mode doesn't support analyzers.");
+  }
+  if (sasi.analysis.has_words() && (sasi.mode != SasiMode::kPrefix || !sasi.is_literal)) {
+    return fail(ErrorCode::kInvalid,
+                "not supported yet: SASI indexes on the words of texts but in the mode PREFIX");
   }
   // Cassandra fails with a Java exception here, and then at each change of the schema.
   if (sasi.is_literal && !is_text(type)) {

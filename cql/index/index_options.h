@@ -29,6 +29,8 @@ struct SasiOptions {
 /// As in Cassandra a SASI index finds no larger texts, and no empty ones; this bounds the work of a
 /// value.
 inline constexpr size_t kSasiTextBytesMax = 1023;
+/// Words of one LIKE on an index with a delimiter.
+inline constexpr size_t kSasiWordsMax = 16;
 
 /// Options that were checked never fail. Errors: kConfig.
 Result<SasiOptions> sasi_options(const DataType& type,

@@ -44,6 +44,13 @@ void set_beginning(storage::IndexBounds& bounds, Bytes prefix) {
   bounds.upper = std::move(prefix.append(kHashBytes + 1, '\xFF'));
 }
 
+/// Makes `bounds`, which have no end at first, take in the others as well.
+void widen(storage::IndexBounds& bounds, storage::IndexBounds other) {
+  const bool is_first = !bounds.upper;
+  if (is_first || other.lower < bounds.lower) bounds.lower = std::move(other.lower);
+  if (is_first || *other.upper > *bounds.upper) bounds.upper = std::move(other.upper);
+}
+
 /// Keeps of the term that begins at `start` its first bytes and a hash.
 void shorten(Bytes& component, size_t start) {
   const size_t size = component.size() - start;
@@ -152,19 +159,30 @@ const DataType& IndexTerms::term_type() const {
 
 Result<void> IndexTerms::add_term(const DataType& type, BytesView value,
                                   std::vector<Bytes>& components) const {
-  // No analysis makes less than a quarter of a text, so what is larger needs none.
-  if (text_bytes_max_ != SIZE_MAX && value.size() / 4 > text_bytes_max_) return {};
+  // SASI limits the analysed term, SAI the value.
   if (is_sasi_text_) {
-    // SASI limits the analysed text, SAI the value.
-    const size_t bytes = analyze(analysis_, value).size();
-    if (bytes == 0 || bytes > text_bytes_max_) return {};
-  } else if (value.size() > text_bytes_max_) {
+    for (const BytesView word : words_of(analysis_, value)) {
+      TETRAD_TRY_VOID(add_sasi_term(type, word, components));
+    }
     return {};
   }
+  if (value.size() > text_bytes_max_) return {};
   Bytes component;
   TETRAD_TRY_VOID(append_term(component, type, value));
   components.push_back(std::move(component));
-  if (has_grams_) add_grams(analyze(analysis_, value), components);
+  return {};
+}
+
+Result<void> IndexTerms::add_sasi_term(const DataType& type, BytesView text,
+                                       std::vector<Bytes>& components) const {
+  // No analysis makes less than a quarter of a text, so what is larger needs none.
+  if (text.size() / 4 > text_bytes_max_) return {};
+  const size_t bytes = analyze(analysis_, text).size();
+  if (bytes == 0 || bytes > text_bytes_max_) return {};
+  Bytes component;
+  TETRAD_TRY_VOID(append_term(component, type, text));
+  components.push_back(std::move(component));
+  if (has_grams_) add_grams(analyze(analysis_, text), components);
   return {};
 }
 
@@ -260,8 +278,11 @@ Result<void> IndexTerms::add_clustering_key(BytesView clustering_key,
 Result<storage::IndexBounds> IndexTerms::equal(BytesView value) const {
   storage::IndexBounds bounds;
   bounds.index_id = index_id_;
-  TETRAD_TRY_VOID(append_term(bounds.lower, term_type(), value));
-  bounds.upper = bounds.lower;
+  for (const BytesView word : words_of(analysis_, value)) {
+    Bytes term;
+    TETRAD_TRY_VOID(append_term(term, term_type(), word));
+    widen(bounds, {.lower = term, .upper = term});
+  }
   return bounds;
 }
 
@@ -277,11 +298,15 @@ Result<storage::IndexBounds> IndexTerms::entry(BytesView key, BytesView value) c
 Result<storage::IndexBounds> IndexTerms::beginning(BytesView text) const {
   storage::IndexBounds bounds;
   bounds.index_id = index_id_;
-  Bytes encoded;
-  TETRAD_TRY_VOID(append_ordered(encoded, *type_, analyze(analysis_, text), false));
-  constexpr size_t kEndBytes = 2;  // of a text (ordered_encoding.h)
-  encoded.resize(encoded.size() - kEndBytes);
-  set_beginning(bounds, std::move(encoded));
+  for (const BytesView word : words_of(analysis_, text)) {
+    Bytes encoded;
+    TETRAD_TRY_VOID(append_ordered(encoded, *type_, analyze(analysis_, word), false));
+    constexpr size_t kEndBytes = 2;  // of a text (ordered_encoding.h)
+    encoded.resize(encoded.size() - kEndBytes);
+    storage::IndexBounds of_word;
+    set_beginning(of_word, std::move(encoded));
+    widen(bounds, std::move(of_word));
+  }
   return bounds;
 }
 

@@ -11,7 +11,8 @@
 //   analyze() before (text_analysis.h). A SASI index of the mode CONTAINS has more components of a text:
 //   gram  := 0x40 three code points in UTF-8      one for each code point, with the two behind it;
 //                                                 behind the last one stands 0xFF
-//   and none of empty texts and those above kSasiTextBytesMax, as other SASI indexes on texts.
+//   and none of empty texts and those above kSasiTextBytesMax, as other SASI indexes on texts. With
+//   a delimiter there is a term of each word (words_of()), within the same limits.
 //   term  := encoded                              of append_ordered(), always ascending; at most 256 B
 //          | first 256 B of encoded, u64 its XXH3 of longer ones
 //
@@ -61,7 +62,8 @@ class IndexTerms {
   Result<void> add_partition_key(BytesView partition_key, std::vector<Bytes>& components) const;
   Result<void> add_clustering_key(BytesView clustering_key, std::vector<Bytes>& components) const;
 
-  /// `column = value`, `CONTAINS value`, `CONTAINS KEY value`, as the target is.
+  /// `column = value`, `CONTAINS value`, `CONTAINS KEY value`, as the target is. Of several words, here
+  /// and in beginning(): all that sorts between them, too; of none: the whole index.
   Result<storage::IndexBounds> equal(BytesView value) const;
   /// `column[key] = value`.
   Result<storage::IndexBounds> entry(BytesView key, BytesView value) const;
@@ -76,6 +78,8 @@ class IndexTerms {
   IndexTerms() = default;
   Result<void> add_term(const DataType& type, BytesView value,
                         std::vector<Bytes>& components) const;
+  Result<void> add_sasi_term(const DataType& type, BytesView text,
+                             std::vector<Bytes>& components) const;
   Result<void> add_element(const storage::Cell& cell, std::vector<Bytes>& components) const;
   Result<void> append_term(Bytes& component, const DataType& type, BytesView value) const;
   Result<void> add_path(const DataType& type, BytesView path, std::vector<Bytes>& components) const;

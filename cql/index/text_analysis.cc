@@ -224,4 +224,16 @@ Bytes analyze(const TextAnalysis& analysis, BytesView text) {
   return out;
 }
 
+std::vector<BytesView> words_of(const TextAnalysis& analysis, BytesView text) {
+  if (!analysis.has_words()) return {text};
+  const BytesView delimiter = analysis.delimiter.data();
+  std::vector<BytesView> words;
+  for (size_t from = 0; from < text.size();) {
+    const size_t to = std::min(text.find(delimiter, from), text.size());
+    if (to > from) words.push_back(text.substr(from, to - from));
+    from = to + delimiter.size();
+  }
+  return words;
+}
+
 }  // namespace tetrad::cql

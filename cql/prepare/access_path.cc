@@ -58,7 +58,7 @@ bool sasi_answers(const IndexSchema& index, const ColumnSchema& column, IndexQue
   if (!options) return false;
   switch (question) {
     case IndexQuestion::kEqual:
-      return true;
+      return !options->analysis.has_words();
     case IndexQuestion::kRange:
       return !options->is_literal && options->mode != SasiMode::kContains;
     case IndexQuestion::kLike:

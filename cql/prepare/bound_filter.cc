@@ -14,17 +14,26 @@
 namespace tetrad::cql {
 
 // The wanted values are analysed once, when they are bound; those of rows when they are compared.
-void BoundFilter::prepare_texts(const ComparedTexts& texts, base::Arena& arena) {
+Result<void> BoundFilter::prepare_texts(const ComparedTexts& texts, base::Arena& arena) {
   texts_ = texts;
-  if (texts.does_nothing() && restriction_->kind != Restriction::Kind::kLike) return;
+  if (texts.does_nothing() && restriction_->kind != Restriction::Kind::kLike) return {};
   const auto compared = [&](const TextAnalysis& analysis, const std::vector<BytesView>& from) {
     std::vector<BytesView> to;
-    for (const BytesView value : from) to.push_back(arena.adopt(analyze(analysis, value)));
+    for (const BytesView value : from) {
+      for (const BytesView word : words_of(analysis, value))
+        to.push_back(arena.adopt(analyze(analysis, word)));
+    }
     return to;
   };
   compared_equal_ = compared(texts.values, tuples_.values);
   compared_contains_ = compared(texts.values, contains_);
   compared_contains_key_ = compared(texts.keys, contains_key_);
+  // Each is compared with each word of a row.
+  if (texts.values.has_words() && compared_equal_.size() > kSasiWordsMax) {
+    return fail(ErrorCode::kInvalid, "LIKE value of {} words; {} are compared at most",
+                compared_equal_.size(), kSasiWordsMax);
+  }
+  return {};
 }
 
 /// Only a first and a last % stand for anything.
@@ -52,28 +61,36 @@ Result<void> BoundFilter::read_pattern(BytesView pattern, const TableSchema& tab
               like_ == LikeShape::kPart ? "%" : "", text);
 }
 
+bool BoundFilter::matches_sasi_term(BytesView value) const {
+  // No analysis makes less than a quarter of a text.
+  if (value.size() / 4 > kSasiTextBytesMax) return false;
+  const Bytes text = analyze(texts_.values, value);
+  // SASI does not index such texts, and a row that the index cannot have found must not match by
+  // another way.
+  if (text.empty() || text.size() > kSasiTextBytesMax) return false;
+  return std::ranges::any_of(compared_equal_, [&](BytesView part) {
+    switch (like_) {
+      case LikeShape::kWhole:
+        return text == part;
+      case LikeShape::kPrefix:
+        return text.starts_with(part);
+      case LikeShape::kSuffix:
+        return text.ends_with(part);
+      case LikeShape::kPart:
+        return text.find(part) != Bytes::npos;
+    }
+    std::unreachable();
+  });
+}
+
 /// As matches(), where an index compares texts otherwise. Such restrictions are equalities, or ask
 /// for elements.
 bool BoundFilter::matches_texts(BytesView value) const {
   const DataType& type = *restriction_->first().type;
   if (texts_.of_sasi || restriction_->kind == Restriction::Kind::kLike) {
-    // No analysis makes less than a quarter of a text.
-    if (value.size() / 4 > kSasiTextBytesMax) return false;
-    const Bytes text = analyze(texts_.values, value);
-    const BytesView wanted = compared_equal_.front();
-    // SASI does not index such texts, and a row that the index cannot have found must not match by
-    // another way.
-    if (text.empty() || text.size() > kSasiTextBytesMax) return false;
-    switch (like_) {
-      case LikeShape::kWhole:
-        return text == wanted;
-      case LikeShape::kPrefix:
-        return text.starts_with(wanted);
-      case LikeShape::kSuffix:
-        return text.ends_with(wanted);
-      case LikeShape::kPart:
-        return text.find(wanted) != Bytes::npos;
-    }
+    // Any word of the value that is like any word of what is wanted, as in Cassandra.
+    return std::ranges::any_of(words_of(texts_.values, value),
+                               [&](BytesView word) { return matches_sasi_term(word); });
   }
   const auto is_same = [&](const DataType& of, const TextAnalysis& analysis, BytesView there,
                            BytesView wanted) {

@@ -122,9 +122,10 @@ class BoundFilter {
   // The values above as an index analyses them; empty where texts_ does nothing.
   std::vector<BytesView> compared_equal_, compared_contains_, compared_contains_key_;
 
-  /// The last step of binding: analyses the values, which must be complete.
-  void prepare_texts(const ComparedTexts& texts, base::Arena& arena);
+  /// The last step of binding: analyses the values, which must be complete. Errors: kInvalid.
+  Result<void> prepare_texts(const ComparedTexts& texts, base::Arena& arena);
   bool matches_texts(BytesView value) const;
+  bool matches_sasi_term(BytesView value) const;
   bool matches_elements(BytesView collection) const;
   Result<void> read_pattern(BytesView pattern, const TableSchema& table);
 };

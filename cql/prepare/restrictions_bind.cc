@@ -242,7 +242,7 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
     test.restriction_ = filter.restriction;
     test.slots_ = filter.slots;
     TETRAD_TRY_VOID(bind_filter(context, test));
-    test.prepare_texts(filter.texts, context.arena);
+    TETRAD_TRY_VOID(test.prepare_texts(filter.texts, context.arena));
     bound.push_back(std::move(test));
   }
   return bound;

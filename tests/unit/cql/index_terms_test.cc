@@ -217,6 +217,40 @@ TEST_CASE("grams of a text are found by any part of it") {
   CHECK(is_inside(components.front(), terms.beginning(Bytes(300, 'X')).value()));
 }
 
+TEST_CASE("words between delimiters are terms of their own") {
+  IndexSchema index = on("v");
+  index.index_class = IndexClass::kSasi;
+  index.options = {{"target", "v"},
+                   {"analyzed", "true"},
+                   {"analyzer_class", "org.apache.cassandra.index.sasi.analyzer.DelimiterAnalyzer"},
+                   {"delimiter", "░"}};
+  const IndexTerms terms = terms_of(text_type(), index);
+  std::vector<Bytes> components;
+  REQUIRE(
+      terms.add_value("░one░two░░" + Bytes(1023, 'x') + "░" + Bytes(1024, 'y') + "░▒", components));
+  REQUIRE(components.size() == 4);
+  const auto found = [&](const Result<storage::IndexBounds>& bounds) {
+    std::string out;
+    for (const Bytes& component : components)
+      out += is_inside(component, bounds.value()) ? 'y' : 'n';
+    return out;
+  };
+  CHECK(found(terms.equal("one")) == "ynnn");
+  CHECK(found(terms.equal("░two")) == "nynn");
+  CHECK(found(terms.equal("on")) == "nnnn");
+  CHECK(found(terms.beginning("on")) == "ynnn");
+  CHECK(found(terms.beginning(Bytes(300, 'x'))) == "nnyn");
+  CHECK(found(terms.equal("▒")) == "nnny");
+  // Of several words, what sorts between them, too; of none, all.
+  CHECK(found(terms.equal("one░▒")) == "yyyy");
+  CHECK(found(terms.beginning("tw░on")) == "yynn");
+  CHECK(found(terms.equal("░░")) == "yyyy");
+  components.clear();
+  REQUIRE(terms.add_value("░░", components));
+  REQUIRE(terms.add_value("", components));
+  CHECK(components.empty());
+}
+
 TEST_CASE("an index that does not fit its column is refused") {
   CHECK_FALSE(IndexTerms::of(table_of(int_type()), on("nowhere")));
   CHECK_FALSE(IndexTerms::of(table_of(int_type()), on("v", IndexTarget::kKeys)));

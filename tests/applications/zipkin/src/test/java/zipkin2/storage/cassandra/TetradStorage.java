@@ -2,7 +2,6 @@
 package zipkin2.storage.cassandra;
 
 import com.datastax.oss.driver.api.core.CqlSession;
-import com.datastax.oss.driver.api.core.Version;
 import com.datastax.oss.driver.api.core.config.DefaultDriverOption;
 import com.datastax.oss.driver.api.core.config.DriverConfigLoader;
 import java.net.InetSocketAddress;
@@ -12,7 +11,6 @@ import java.time.ZoneOffset;
 import java.util.List;
 import java.util.Map;
 import zipkin2.DependencyLink;
-import zipkin2.storage.cassandra.internal.Resources;
 
 /**
  * Zipkin's storage on the cluster of TETRAD_HOST, and what its tests do besides. In Zipkin's package, which hides the session of a storage
@@ -27,31 +25,11 @@ final class TetradStorage {
   private TetradStorage() {}
 
   static CassandraStorage.Builder builder(String keyspace) {
-    CassandraStorage.Builder builder =
-        CassandraStorage.newBuilder()
-            .contactPoints(HOST)
-            .localDc(DATA_CENTER)
-            .keyspace(keyspace)
-            .sessionFactory(storage -> connect());
-    builder.ensureSchema = TetradStorage::ensureSchema;
-    return builder;
-  }
-
-  /** Zipkin's own statements, with one index on whole texts where Zipkin has one on their parts. */
-  private static Schema.Metadata ensureSchema(CassandraStorage storage, CqlSession session) {
-    if (session.getMetadata().getKeyspace(storage.keyspace).isEmpty()) {
-      for (String file : List.of(Schema.SCHEMA_RESOURCE, Schema.INDEX_RESOURCE)) {
-        String statements =
-            Schema.reviseCQL(Version.parse("5.0.0"), Resources.resourceToString(file))
-                .replace("zipkin2.", storage.keyspace + ".")
-                .replace("EXISTS zipkin2", "EXISTS " + storage.keyspace)
-                .replaceAll("(?s),\\s*'analyzed'.*?'delimiter': '[^']*'", "");
-        for (String statement : statements.split(";")) {
-          if (!statement.isBlank()) session.execute(statement);
-        }
-      }
-    }
-    return Schema.validate(storage, session);
+    return CassandraStorage.newBuilder()
+        .contactPoints(HOST)
+        .localDc(DATA_CENTER)
+        .keyspace(keyspace)
+        .sessionFactory(storage -> connect());
   }
 
   static CqlSession connect() {

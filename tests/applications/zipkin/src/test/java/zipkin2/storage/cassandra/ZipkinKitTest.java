@@ -13,7 +13,6 @@ import zipkin2.storage.StorageComponent;
 /** Zipkin's kit of storage tests: spans, searches by SASI indexes, names, tags, links between services. */
 class ZipkinKitTest {
   private static final String KEYSPACE = "zipkin_kit";
-  private static final String NO_WORDS = "searches by annotations and tags need a SASI index on the words of texts";
 
   @BeforeAll
   static void empty() {
@@ -59,36 +58,6 @@ class ZipkinKitTest {
     protected void clear() {
       TetradStorage.clear(storage);
     }
-
-    @Override
-    @Test
-    @Disabled(NO_WORDS)
-    protected void getTraces_differentiateOnServiceName(TestInfo test) {}
-
-    @Override
-    @Test
-    @Disabled(NO_WORDS)
-    protected void getTraces_considersBitsAbove64bit(TestInfo test) {}
-
-    @Override
-    @Test
-    @Disabled(NO_WORDS)
-    protected void getTraces_tags(TestInfo test) {}
-
-    @Override
-    @Test
-    @Disabled(NO_WORDS)
-    protected void getTraces_annotation(TestInfo test) {}
-
-    @Override
-    @Test
-    @Disabled(NO_WORDS)
-    protected void getTraces_multipleAnnotationsBecomeAndFilter(TestInfo test) {}
-
-    @Override
-    @Test
-    @Disabled(NO_WORDS)
-    protected void readback_minimalErrorSpan(TestInfo test) {}
   }
 
   @Nested
@@ -125,16 +94,6 @@ class ZipkinKitTest {
     protected void clear() {
       TetradStorage.clear(storage);
     }
-
-    @Override
-    @Test
-    @Disabled(NO_WORDS)
-    protected void getTraces_128BitTraceId(TestInfo test) {}
-
-    @Override
-    @Test
-    @Disabled(NO_WORDS)
-    protected void getTraces_128BitTraceId_mixed(TestInfo test) {}
   }
 
   @Nested
