@@ -36,6 +36,20 @@ constexpr size_t kPlannedAtOnce = 1'000;
 
 constexpr int64_t kAskUs = 2'000'000;
 constexpr int64_t kProposeUs = 5'000'000;
+// A member counts as down after seconds of silence: what was streamed is not undone for a moment.
+constexpr int64_t kWithoutQuorumUs = 2'000'000;
+
+// Writes need a quorum of both sets: of a new one that has none they all fail, where the old one by
+// itself would serve. It may have no added member at all, when a set shrinks and one of it dies.
+bool loses_writes(const MetaService& meta, const partitioner::Tablet& tablet) {
+  const MetaSnapshot state = meta.snapshot();
+  const auto lives = [&](const std::vector<StoreAddress>& set) {
+    const Members live =
+        members_that(set, [&](const StoreAddress& member) { return meta.is_replica_live(member); });
+    return closing(state->data_centers.get(), set).is_met_by(live);
+  };
+  return lives(tablet.replicas) && !lives(tablet.new_replicas);
+}
 
 const Tablet* find_tablet(const TableInfo* table, TabletId id) {
   if (table == nullptr) return nullptr;
@@ -230,8 +244,10 @@ void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
   // Later there is no way back (meta_apply.cc): reads may have seen the new set.
   const bool may_give_up =
       tablet.stage == TabletStage::kWriteBoth || tablet.stage == TabletStage::kStream;
-  if (may_give_up && !added_is_live && !change.proposing &&
-      reactor_.now_us() - change.since_us > options_.stalled_us) {
+  const int64_t waited_us = reactor_.now_us() - change.since_us;
+  const bool is_stalled = !added_is_live && waited_us > options_.stalled_us;
+  const bool is_harmful = waited_us > kWithoutQuorumUs && loses_writes(meta_, tablet);
+  if (may_give_up && (is_stalled || is_harmful) && !change.proposing) {
     metrics_.given_up.add();
     propose(table, {table.incarnation, tablet.id, tablet.epoch, TabletStage::kNormal, {}, true});
   }
