@@ -13,7 +13,7 @@ from pathlib import Path
 from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT
 from cassandra.policies import WhiteListRoundRobinPolicy
 
-from checks import BINARIES, PREFIX, check, finish, wait_for
+from checks import BINARIES, PREFIX, check, finish, wait_for, with_retry
 
 HOST = PREFIX + ".9"
 DISK_MB = 320
@@ -114,7 +114,8 @@ def main(node, disk):
 
     (disk / "filler").unlink()
     check("with room it serves again by itself", comes(lambda: node.health() == "serving"), node.health())
-    session.execute("INSERT INTO filled.t (k, v) VALUES (100000, 'after')")
+    # Health is of the store; what coordinators know of the disk follows with the next measurement.
+    with_retry(lambda: session.execute("INSERT INTO filled.t (k, v) VALUES (100000, 'after')"))
     acked.append(100_000)
 
     fill(disk)

@@ -270,7 +270,6 @@ constexpr Mutant kMutants[] = {
     {"behind_not_kept", &DataMutants::behind_not_kept, run_power_stages},
     {"behind_from_one", &DataMutants::behind_from_one, run_power_stages},
     {"others_not_asked", &DataMutants::others_not_asked, run_power_centers},
-    {"last_answer_ignored", &DataMutants::last_answer_ignored, run_power_centers},
     {"no_second_pass", &DataMutants::no_second_pass, run_power_stages},
     {"marks_not_raised", &DataMutants::marks_not_raised, run_power_stages},
     {"writeback_unsynced", &DataMutants::writeback_unsynced, run_power_stages},
