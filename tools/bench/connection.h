@@ -48,8 +48,9 @@ struct Settings {
   Scale scale;
   int replication_factor = 1;
   uint64_t tables = 1000;
-  std::string keyspace = "bench", level = "ONE";
-  std::string user, password;  // no user: nobody logs in
+  std::string keyspace = "bench", level_name = "ONE";
+  ConsistencyLevel level = ConsistencyLevel::kOne;  // of that name
+  std::string user, password;                       // no user: nobody logs in
   std::vector<int> pids;
   std::vector<std::string> workloads;
   base::TlsFiles tls_files;
@@ -69,12 +70,10 @@ class Connection;
 struct Run {
   asio::io_context io;
   const Settings& settings;
-  ConsistencyLevel level = ConsistencyLevel::kOne;
   const Workload& workload;
   Operation operation;  // scratch
   uint64_t next = 0;    // number of an operation
   Clock::time_point stop_at = Clock::time_point::max();
-  bool stopping = false;
   uint64_t in_flight = 0, done = 0, errors = 0, rows = 0;
   std::string first_error;
   Latencies latencies;
@@ -194,7 +193,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     values_.clear();
     for (const Bytes& value : operation.values) values_.push_back(cql::WireValue::of(value));
     cql::client::Parameters parameters;
-    parameters.consistency = run_->level;
+    parameters.consistency = run_->settings.level;
     parameters.values = values_;
     parameters.skip_metadata = true;
     cql::client::append_execute(encoder_.out(), {kVersion, stream, false, {}},
@@ -328,7 +327,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
     // The last answer ends the run.
     if (run_->in_flight == 0 && (now >= run_->stop_at || run_->next >= run_->workload.count)) {
       for (const auto& connection : run_->connections) connection->close();
-      run_->stopping = true;
     }
   }
 

@@ -187,7 +187,6 @@ std::optional<ConsistencyLevel> level_of(const std::string& name) {
 /// Connects all clients of a run, one after the other, and prepares its statements on each.
 void connect_all(Run& run) {
   const Settings& s = run.settings;
-  run.level = level_of(s.level).value_or(run.level);  // complete() has refused other names
   for (const auto& host : s.hosts) {
     for (int i = 0; i < s.connections; ++i) {
       auto connection = std::make_shared<Connection>(run.io, host, s);
@@ -239,7 +238,7 @@ void run_once(const Settings& s, const bench::Workload& workload) {
     uint64_t sent = 0;
     tick = [&, sent]() mutable {
       const auto now = Clock::now();
-      const bool is_over = now >= run.stop_at || run.stopping || run.next >= run.workload.count;
+      const bool is_over = now >= run.stop_at || run.next >= run.workload.count;
       if (is_over) {
         run.due.clear();
         if (run.in_flight == 0) {
@@ -290,7 +289,7 @@ void add_options(CLI::App& app, Settings& s) {
   app.add_option("--tables", s.tables, "Tables that workload ddl makes");
   app.add_option("--rf", s.replication_factor, "Replication factor of the keyspace");
   app.add_option("--keyspace", s.keyspace, "Keyspace");
-  app.add_option("--consistency", s.level, "ONE, QUORUM, ...");
+  app.add_option("--consistency", s.level_name, "ONE, QUORUM, ...");
   app.add_option("--pids", s.pids, "Process ids of the servers, for their CPU time")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -309,7 +308,9 @@ void complete(Settings& s) {
       s.scale.partitions < 1 || s.scale.rows < 1) {
     die("connections, in-flight (up to 32000), runs, rows and partitions are at least 1");
   }
-  if (!level_of(s.level)) die("no consistency level '" + s.level + "': ONE, QUORUM, ...");
+  const auto level = level_of(s.level_name);
+  if (!level) die("no consistency level '" + s.level_name + "': ONE, QUORUM, ...");
+  s.level = *level;
   if (const char* const password = std::getenv("TETRAD_BENCH_PASSWORD")) s.password = password;
   if (s.tls || !s.tls_files.authority.empty()) {
     const bool asks = !s.tls_files.authority.empty();
