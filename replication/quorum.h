@@ -129,4 +129,12 @@ Members members_that(std::span<const StoreAddress> set, Fits fits) {
   return out;
 }
 
+/// Whether enough members live for reads and writes at QUORUM in each data centre. `is_live` takes
+/// a StoreAddress.
+template <class IsLive>
+bool has_live_quorum(const DataCenters* centers, std::span<const StoreAddress> set,
+                     IsLive is_live) {
+  return closing(centers, set).is_met_by(members_that(set, is_live));
+}
+
 }  // namespace tetrad::replication

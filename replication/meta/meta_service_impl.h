@@ -48,6 +48,8 @@ class MetaServiceImpl final : public MetaService {
   bool started() const { return driver_ != nullptr; }
   /// Leads the group and knows all that is committed.
   bool is_leader() const { return driver_ && driver_->core().ready_to_lead(); }
+  /// As far as this node knows; it may be this node before it is_leader(). Unset: none is known.
+  std::optional<HostId> leader() const { return driver_ ? driver_->core().leader() : std::nullopt; }
   /// Raft index up to which everything is applied here.
   MetaIndex applied_index() const;
   /// Called by MetaHub when every other shard's front has this state. The node reports an index as

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs are chosen, or ordered, and worked on until they are one; merge_plan.h has the steps of a
 // pair. A pair that does not get on, or whose tablets are no neighbours any more, is given up;
-// nothing has to be
+// nothing has to be taken back, since each step by itself leaves two sound tablets.
 //
 // Each look, on the leader of the metadata group:
 //   1. Pairs under way take their next step: exchange a member, ask for a repair of both, or
 //      propose the merge.
 //   2. When everything is at rest, tables that have more tablets than they need are weighed, and
 //      neighbours chosen that have been small and cold for long (partitioner/merge_policy.h).
-//   3. Tablets of pairs are held back from balance.
-// taken back, since each step by itself leaves two sound tablets.
+//   3. Tablets of pairs are held back from balance, those of other nodes' pairs, too.
+// On other nodes step 1 alone, for pairs that were ordered there, and the leader hears of them.
 #include "replication/tablets/merge_runner.h"
 
 #include <algorithm>
@@ -66,9 +66,14 @@ MergeRunner::MergeRunner(base::Reactor& reactor, RpcNode& rpc, MetaServiceImpl& 
   subscription_ = meta_.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
     if (before != now) look_soon();
   });
+  rpc_.handle(Verb::kHoldTablets, [this](const RpcContext& context, BytesView body, auto) {
+    auto tablets = decode_held_tablets(body);
+    if (tablets) elsewhere_.hear(context.from, std::move(*tablets), reactor_.now_us());
+  });
 }
 
 MergeRunner::~MergeRunner() {
+  rpc_.handle(Verb::kHoldTablets, nullptr);
   for (const base::Reactor::TimerId timer : {timer_, soon_})
     if (timer != 0) reactor_.cancel(timer);
 }
@@ -102,17 +107,29 @@ void MergeRunner::tick() {
   }
   carry_on(state);
   if (options_.merge && leads_since_us_ && state->format >= kFormatMerges) choose(*state);
-  std::set<TabletId> held;
-  for (const PairPtr& pair : pairs_) held.insert({pair->halves.left, pair->halves.right});
-  moves_.hold(std::move(held));
+  hold_pairs();
 }
 
 // ---- pairs under way ----
 
+std::set<TabletId> MergeRunner::paired() const {
+  std::set<TabletId> tablets;
+  for (const PairPtr& pair : pairs_) tablets.insert({pair->halves.left, pair->halves.right});
+  return tablets;
+}
+
+// Without it balance moves one half away as often as the pair brings the other after it.
+void MergeRunner::hold_pairs() {
+  std::set<TabletId> held = paired();
+  const auto leader = meta_.leader();
+  if (leader && *leader != meta_.self() && !held.empty() && !TETRAD_MUTANT(hold_not_told))
+    rpc_.one_way(*leader, 0, Verb::kHoldTablets, encode_held_tablets(held));
+  held.merge(elsewhere_.held(reactor_.now_us()));
+  moves_.hold(std::move(held));
+}
+
 bool MergeRunner::is_taken(TabletId tablet) const {
-  return std::ranges::any_of(pairs_, [&](const PairPtr& pair) {
-    return pair->halves.left == tablet || pair->halves.right == tablet;
-  });
+  return paired().contains(tablet) || elsewhere_.held(reactor_.now_us()).contains(tablet);
 }
 
 // Nothing is taken back: both halves are sound tablets (rule 12).
@@ -256,7 +273,9 @@ void MergeRunner::order(TabletId left, Done done) {
   pair->is_ordered = true;
   pair->done = std::move(done);
   pairs_.push_back(pair);
+  static_assert(2 * 2 * kPairsAtOnce <= kHeldTabletsMax);
   TETRAD_ASSERT(pairs_.size() <= 2 * kPairsAtOnce);
+  hold_pairs();
   work_on(state, pair);
 }
 

@@ -5,7 +5,8 @@
 // a new leader chooses anew, after it has led long enough to have heard of the heat of all tablets.
 //
 // Nothing is merged while a node is away or leaves, nor brought together while tablets heal or move
-// for balance. While a pair is brought together balance leaves it alone.
+// for balance. While a pair is brought together balance leaves it alone: the leader hears of the
+// pairs of other nodes (held_tablets.h).
 #pragma once
 
 #include <functional>
@@ -20,6 +21,7 @@
 #include "replication/meta/meta_service_impl.h"
 #include "replication/rpc/rpc.h"
 #include "replication/tablets/heat_runner.h"
+#include "replication/tablets/held_tablets.h"
 #include "replication/tablets/merge_plan.h"
 #include "replication/tablets/move_runner.h"
 
@@ -103,7 +105,11 @@ class MergeRunner {
   std::vector<partitioner::MergeTablet> weigh(const TableInfo& table);
   partitioner::MergeLimits limits_of(const MetaState& state, const TableInfo& table,
                                      size_t tablets_min) const;
-  /// A pair has it already.
+  /// Those of this node's pairs.
+  std::set<TabletId> paired() const;
+  /// Keeps balance away from the pairs, here or at the leader.
+  void hold_pairs();
+  /// A pair has it already, here or, as far as the leader knows, at another node.
   bool is_taken(TabletId tablet) const;
 
   base::Reactor& reactor_;
@@ -115,6 +121,7 @@ class MergeRunner {
   const Logger logger_;
   Metrics metrics_;
   std::list<PairPtr> pairs_;
+  HeldTablets elsewhere_;
   std::unordered_map<TabletId, Seen> seen_;
   std::unordered_map<TabletId, base::MonotonicUs> not_before_us_;  // left halves that were given up
   /// How many tablets a new table has, by the data centres it is in, on these nodes.

@@ -43,12 +43,13 @@ constexpr int64_t kWithoutQuorumUs = 2'000'000;
 // itself would serve. It may have no added member at all, when a set shrinks and one of it dies.
 bool loses_writes(const MetaService& meta, const partitioner::Tablet& tablet) {
   const MetaSnapshot state = meta.snapshot();
-  const auto lives = [&](const std::vector<StoreAddress>& set) {
-    const Members live =
-        members_that(set, [&](const StoreAddress& member) { return meta.is_replica_live(member); });
-    return closing(state->data_centers.get(), set).is_met_by(live);
+  const auto serves = [&](const std::vector<StoreAddress>& set) {
+    return has_live_quorum(state->data_centers.get(), set, [&](const StoreAddress& member) {
+      return meta.is_replica_live(member);
+    });
   };
-  return lives(tablet.replicas) && !lives(tablet.new_replicas);
+  if (TETRAD_MUTANT(harmful_change_kept)) return false;
+  return serves(tablet.replicas) && !serves(tablet.new_replicas);
 }
 
 const Tablet* find_tablet(const TableInfo* table, TabletId id) {

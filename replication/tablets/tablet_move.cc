@@ -37,11 +37,9 @@ std::string_view data_center_of(const partitioner::Ring& ring, HostId host) {
 size_t excess_with(const partitioner::Ring& ring, Set members, const StoreAddress& added) {
   if (TETRAD_MUTANT(racks_forgotten)) return 0;
   members.push_back(added);
-  for (const partitioner::RingNode& node : ring.nodes())
-    // Racks count within the data centre of the one that comes.
-    if (node.host == added.host)
-      return partitioner::rack_excess(ring.nodes(), members, node.data_center);
-  return 0;
+  // Racks count within the data centre of the one that comes.
+  return partitioner::rack_excess(ring.nodes(), members,
+                                  std::string(data_center_of(ring, added.host)));
 }
 
 /// Those that the ring wants, then a store of each other node: the one with the fewest tablets of
@@ -162,9 +160,8 @@ std::optional<std::vector<StoreAddress>> wanted_members(
     const partitioner::Ring& ring, const Tablet& tablet, const partitioner::StoreLoad& of_table,
     const partitioner::StoreLoad& load, const Outlook& outlook, const DataCenters* centers) {
   if (tablet.stage != TabletStage::kNormal) return std::nullopt;
-  std::map<HostId, std::string_view> data_center_of;
-  for (const partitioner::RingNode& node : ring.nodes())
-    data_center_of[node.host] = node.data_center;
+  std::map<HostId, std::string_view> center_of;
+  for (const partitioner::RingNode& node : ring.nodes()) center_of[node.host] = node.data_center;
   Tablet staying = tablet;
   // What is vacated counts as gone already, so that somebody is chosen in its place.
   std::erase_if(staying.replicas, [&](const auto& member) { return outlook(member).is_vacated; });
@@ -178,12 +175,12 @@ std::optional<std::vector<StoreAddress>> wanted_members(
   const std::vector<StoreAddress> by_ring = partitioner::desired_replicas(
       ring, staying, partitioner::kReplicasPerDataCenter, to_choose_by, load);
   std::map<std::string_view, size_t> wanted, has;
-  for (const StoreAddress& member : by_ring) ++wanted[data_center_of[member.host]];
+  for (const StoreAddress& member : by_ring) ++wanted[center_of[member.host]];
   std::vector<StoreAddress> members;
   for (const StoreAddress& member : staying.replicas) {
-    const auto on_ring = data_center_of.find(member.host);
+    const auto on_ring = center_of.find(member.host);
     // Its node is removed, leaves, or may not hold the keyspace any more.
-    if (on_ring == data_center_of.end()) continue;
+    if (on_ring == center_of.end()) continue;
     ++has[on_ring->second];
     members.push_back(member);
   }
@@ -198,7 +195,7 @@ std::optional<std::vector<StoreAddress>> wanted_members(
     std::optional<StoreAddress> next;
     bool may_come = false;
     for (const StoreAddress& member : candidates) {
-      const std::string_view data_center = data_center_of[member.host];
+      const std::string_view data_center = center_of[member.host];
       if (has_host(members, member.host) || has[data_center] >= wanted[data_center]) continue;
       const StoreOutlook seen = outlook(member);
       if (!seen.is_live || !seen.may_get) {  // nothing waits for it while others can take its place
@@ -211,7 +208,7 @@ std::optional<std::vector<StoreAddress>> wanted_members(
     // Somebody who is down may come back: a smaller set is not taken for that.
     if (!next && may_come && members.size() < tablet.replicas.size()) return std::nullopt;
     if (!next) break;
-    ++has[data_center_of[next->host]];
+    ++has[center_of[next->host]];
     members.push_back(*next);
   }
   if (members == tablet.replicas) {
@@ -221,16 +218,15 @@ std::optional<std::vector<StoreAddress>> wanted_members(
   if (members == tablet.replicas || members.empty()) return std::nullopt;
   // Three conditions before it begins, since a change that stalls holds up others: some who may
   // give all that was acknowledged, and a live quorum of either set.
-  const auto quorum_lives = [&](const Set& set) {
-    const auto is_live = [&](const StoreAddress& member) { return outlook(member).is_live; };
-    return closing(centers, set).is_met_by(members_that(set, is_live));
-  };
+  const auto is_live = [&](const StoreAddress& member) { return outlook(member).is_live; };
   const Members giving = members_that(tablet.replicas, [&](const StoreAddress& member) {
     const StoreOutlook seen = outlook(member);
     return seen.is_live && (seen.may_give || TETRAD_MUTANT(damaged_is_source));
   });
   if (!finding(centers, tablet.replicas).is_met_by(giving)) return std::nullopt;
-  if (!quorum_lives(tablet.replicas) || !quorum_lives(members)) return std::nullopt;
+  if (!has_live_quorum(centers, tablet.replicas, is_live) ||
+      !has_live_quorum(centers, members, is_live))
+    return std::nullopt;
   return members;
 }
 

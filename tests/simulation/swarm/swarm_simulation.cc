@@ -65,6 +65,8 @@ constexpr NamedMutant kMutants[] = {
     TETRAD_MUTANT_ROW(tombstones_uncut),
     TETRAD_MUTANT_ROW(ingest_put),
     TETRAD_MUTANT_ROW(voter_lost_beside_dead),
+    TETRAD_MUTANT_ROW(harmful_change_kept),
+    TETRAD_MUTANT_ROW(hold_not_told),
 };
 
 struct Options {
