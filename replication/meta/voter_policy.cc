@@ -67,12 +67,13 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
     if (node->away && away_voter == nullptr) away_voter = node;
   }
   const VoterCandidate* promotable = nullptr;
-  size_t staying = 0;
+  size_t staying = 0, promotables = 0;
   for (const VoterCandidate& node : nodes) {
     if (node.leaving) continue;
     ++staying;
     // One that does not answer could cost the group its majority.
     if (node.away || !node.caught_up || !configuration.is_learner(node.host)) continue;
+    ++promotables;
     if (promotable == nullptr || voters_on_rack[node.rack] < voters_on_rack[promotable->rack])
       promotable = &node;
   }
@@ -91,6 +92,10 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
     }
     if (surplus != nullptr && may_lose(surplus->host))
       return RaftMembershipChange{Kind::kDemote, surplus->host};
+  } else if (voters == 1 && wanted >= 3 && promotables == 1 && !TETRAD_MUTANT(second_voter_alone)) {
+    // Two voters stop when either is lost, one only when that one is: the second comes when the
+    // third can follow at once.
+    return std::nullopt;
   } else if (promotable != nullptr && (voters < wanted || away_voter != nullptr)) {
     // An away voter is replaced by one more first: it is demoted when that one votes.
     return RaftMembershipChange{Kind::kPromote, promotable->host};

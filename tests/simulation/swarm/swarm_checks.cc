@@ -105,8 +105,10 @@ std::string SwarmCluster::check_members_of(Table& table, const replication::Tabl
           if (row == kStatic && column != 1) continue;
           size_t copies = 0;
           for (const auto& one : set.held) {
-            const bool gone = one[row][column] == 0 && may_be_purged(table, *write, row, column);
-            copies += gone || one[row][column] >= write->timestamp ? 1 : 0;
+            const int64_t held = one[row][column];
+            const bool gone = may_be_purged(table, *write, row, column) &&
+                              (held == 0 || is_deletion(table, write->key, row, column, held));
+            copies += gone || held >= write->timestamp ? 1 : 0;
           }
           if (copies < quorum - set.lacking)
             return fmt::format(
@@ -136,6 +138,15 @@ PartitionOf<int64_t> SwarmCluster::held_by(SimNode& node, uint32_t store,
     if (result->exhausted) return all;
     command.resume_after = result->complete_up_to;
   }
+}
+
+/// A purge takes deletions in no order of time: an older one may be left where a later one is gone.
+bool SwarmCluster::is_deletion(const Table& table, int key, size_t row, size_t column,
+                               int64_t timestamp) {
+  return std::ranges::any_of(table.history->operations(), [&](const auto& other) {
+    return other->is_write && other->key == key && other->timestamp == timestamp &&
+           other->effects[row][column] == Operation::Effect::kDelete;
+  });
 }
 
 /// It deletes, or something later has deleted it; or, where time may jump, has expired over it.

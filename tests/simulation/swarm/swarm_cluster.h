@@ -81,6 +81,8 @@ class SwarmCluster {
   std::string check_idle();
   /// Waits for a request; of a read for its first page.
   std::string finish(Table& table, SimNode& via, std::unique_ptr<Operation> operation);
+  static bool is_deletion(const Table& table, int key, size_t row, size_t column,
+                          int64_t timestamp);
   bool may_be_purged(const Table& table, const Operation& write, size_t row, size_t column) const;
   std::string describe();
 

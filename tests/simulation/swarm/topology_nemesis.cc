@@ -168,6 +168,9 @@ bool TopologyNemesis::may_lose(size_t victim) {
   const auto own = newest_->nodes.find(host);
   if (own == newest_->nodes.end() || own->second.state != NodeState::kNormal) return false;
   if (normal_nodes(0) + normal_nodes(1) < 3) return false;
+  // On the way from one voter to three there are two for a moment, of which both are needed.
+  const auto& raft = cluster_[victim].node().meta_group().driver()->core();
+  if (raft.configuration().voters.size() < 3) return false;
   for (const auto& [id, table] : newest_->tables) {
     for (const auto& tablet : table->tablets.tablets()) {
       for (const auto* set : {&tablet.replicas, &tablet.new_replicas}) {
@@ -186,7 +189,7 @@ bool TopologyNemesis::may_lose(size_t victim) {
 }
 
 /// A change of members towards a disk that has just been lost may begin. Who is behind does without
-/// that one if its sets are of four already; two of them would not.
+/// that one if its sets are of four already and stay so; two of them would not.
 bool TopologyNemesis::may_lose_beside_behind() {
   std::optional<size_t> behind;
   for (size_t i = 0; i < machines_.size(); ++i) {
@@ -195,6 +198,9 @@ bool TopologyNemesis::may_lose_beside_behind() {
     behind = i;
   }
   if (!behind) return true;
+  if (std::ranges::any_of(machines_, &Machine::is_leaving)) return false;
+  for (const auto& [host, node] : newest_->nodes)
+    if (node.state == NodeState::kLeaving) return false;
   for (const auto& [id, table] : newest_->tables) {
     for (const auto& tablet : table->tablets.tablets()) {
       for (const auto* set : {&tablet.replicas, &tablet.new_replicas}) {

@@ -324,6 +324,30 @@ TEST_CASE("a leaving voter goes after the dead one, where two would be left") {
   CHECK_FALSE(next_membership_change(configuration, nodes, host(3)));
 }
 
+TEST_CASE("a second voter comes when the third can follow at once") {
+  RaftConfiguration configuration;
+  configuration.voters = {host(1)};
+  configuration.learners = {host(2), host(3)};
+  std::vector<VoterCandidate> nodes(3);
+  for (uint8_t i = 0; i < 3; ++i) nodes[i].host = host(static_cast<uint8_t>(i + 1));
+  nodes[1].away = true;
+  CHECK_FALSE(next_membership_change(configuration, nodes, host(1)));
+  nodes[1] = {.host = host(2), .rack = "", .caught_up = false};
+  CHECK_FALSE(next_membership_change(configuration, nodes, host(1)));
+  nodes[1].caught_up = true;
+  for (size_t voters = 2; voters <= 3; ++voters) {
+    const auto change = next_membership_change(configuration, nodes, host(1));
+    REQUIRE(change);
+    CHECK(change->kind == RaftMembershipChange::Kind::kPromote);
+    configuration = *change_membership(configuration, *change);
+    CHECK(configuration.voters.size() == voters);
+  }
+  // Two that are there already become three, also one by one.
+  configuration.voters.pop_back();
+  configuration.learners = {host(3)};
+  CHECK(next_membership_change(configuration, nodes, host(1)));
+}
+
 TEST_CASE("the last node of a keyspace's data centers stays") {
   MetaState state = cluster_of(2);
   state.nodes[host(2)].data_center = "elsewhere";
