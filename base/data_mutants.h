@@ -211,7 +211,8 @@ struct DataMutants {
   bool voters_even = false;          // rule 30: two voters
   bool hold_not_told = false;        // rule 12: balance moves what an ordered merge brings together
   bool harmful_change_kept = false;  // rule 8: a new set without a quorum is waited for
-  bool second_voter_alone = false;   // rule 30: one voter becomes two while a third is away
+  bool balance_second_alone = false;    // rule 9: a set's second move without the first one
+  bool second_voter_alone = false;      // rule 30: one voter becomes two while a third is away
   bool voter_lost_beside_dead = false;  // rule 30: a voter leaves, and of the others half are dead
   bool formats_ungated = false;         // what is written is of the newest format at once
   bool unread_command_skipped = false;  // a committed command that cannot be read is left out

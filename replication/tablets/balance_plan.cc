@@ -127,9 +127,11 @@ std::vector<BalanceChange> balance_changes(const BalanceView& view,
     TETRAD_ASSERT(move.tablet < tablets.named.size());
     const auto& [table, tablet] = tablets.named[move.tablet];
     TETRAD_ASSERT(tablet->stage == TabletStage::kNormal);
-    if (!tablets.under_way.has_room(move.from, move.to, limits, view.nodes.size())) continue;
-    // Another member of the same set goes when this one has gone.
-    if (!changing.insert(move.tablet).second) continue;
+    // One member of a set at a time. A later move of the same set counts on this one: it may lead
+    // to the very store that this one leaves. So it waits also where there is no room for this one.
+    const bool has_room = tablets.under_way.has_room(move.from, move.to, limits, view.nodes.size());
+    if (!has_room && TETRAD_MUTANT(balance_second_alone)) continue;
+    if (!changing.insert(move.tablet).second || !has_room) continue;
     const auto leaves = std::ranges::find(tablet->replicas, move.from);
     if (leaves == tablet->replicas.end()) continue;
     BalanceChange change{table,     tablet->id, tablet->epoch, tablet->replicas,

@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/random.h"
+
 namespace tetrad::replication {
 namespace {
 
@@ -52,7 +54,8 @@ struct Grown {
                            nodes,
                            [this](TabletId id) -> std::optional<uint64_t> {
                              if (unknown.contains(id)) return std::nullopt;
-                             return 10 << 20;
+                             const auto known = bytes.find(id);
+                             return known == bytes.end() ? 10 << 20 : known->second;
                            },
                            [this](const StoreAddress& store) {
                              StoreOutlook seen;
@@ -68,6 +71,7 @@ struct Grown {
   MetaState state;
   std::vector<partitioner::RingNode> nodes;
   std::set<TabletId> unknown;
+  std::map<TabletId, uint64_t> bytes;  // of the others 10 MiB
   std::set<HostId> down;
   std::map<TabletId, std::vector<StoreAddress>> proposed;
   BalanceLimits limits;
@@ -95,6 +99,31 @@ TEST_CASE("an empty node gets tablets, two for a store at once, members in their
   CHECK(grown.plan().size() == 10);  // twice as many as nodes
   grown.limits.per_node_of_cluster = 100;
   CHECK(grown.plan().size() == 31);  // of 32 that it lacks: within 5 %
+}
+
+TEST_CASE("no set comes to name a node twice, whatever there is room for") {
+  base::Random random(7);
+  size_t changes = 0;
+  for (int round = 0; round < 2'000; ++round) {
+    Grown grown(4 + random.below(30));
+    grown.limits = {1 + random.below(3), 1 + random.below(8), 1 + random.below(3)};
+    auto tablets = grown.tablets();
+    for (Tablet& tablet : tablets) {
+      const auto left_out = static_cast<size_t>(random.below(5));
+      tablet.replicas.clear();
+      for (uint8_t member = 1; member <= 5; ++member)
+        if (member != left_out + 1) tablet.replicas.push_back({host(member), 0});
+      grown.bytes[tablet.id] = random.below(100) << 20;
+    }
+    grown.put(std::move(tablets));
+    for (const BalanceChange& change : grown.plan()) {
+      std::set<HostId> hosts;
+      for (const StoreAddress& member : change.members) hosts.insert(member.host);
+      REQUIRE(hosts.size() == 4);
+      ++changes;
+    }
+  }
+  CHECK(changes > 1'000);
 }
 
 TEST_CASE("what is coming to a store counts as there, proposed or begun") {
