@@ -94,10 +94,12 @@ class CoordinatorImpl final : public Coordinator {
   const CounterMetrics& counter_metrics() const { return counters_.metrics(); }
 
  private:
-  // Requests on their way, each defined in the file that runs it: write.cc, gathering.h,
-  // paxos_run.h, increment.cc, changes.cc, count.cc.
+  // Requests on their way, each defined in the file that runs it: write_attempt.cc, gathering.h,
+  // tablet_round.h, read_repair.cc, paxos_run.h, increment.cc, changes.cc, count.cc.
   struct WriteOperation;
   struct Gathering;
+  struct TabletRound;
+  struct Repairs;
   struct PartCall;
   struct SoleMutateCall;
   struct PartReadCall;
@@ -250,6 +252,34 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<storage::ReadResult>> read_and_repair(storage::ReadCommand command, TabletSeen seen,
                                                     std::vector<StoreAddress> replicas,
                                                     ReadOptions options);
+  // The steps of read_tablet(), which owns the round and the command. They are plain functions,
+  // since each read takes them; reconcile() is a task of its own, since only answers that differ
+  // come to it.
+  /// Errors: kInvalid, the table was dropped; kStaleEpoch, a range lies in more than one tablet.
+  Result<void> begin_round(TabletRound& round, storage::ReadCommand& command, RingPosition inside,
+                           const ReadOptions& options);
+  /// The first members of a round have been asked. Errors: kUnavailable.
+  Result<std::shared_ptr<Gathering>> ask_members(TabletRound& round, storage::ReadCommand& command,
+                                                 const ReadOptions& options);
+  /// Ask the sole member, a store of this shard or of another one; the command moves there.
+  void call_own(const StoreAddress& sole, SetEpoch epoch, storage::ReadCommand& command,
+                const ReadOptions& options,
+                const base::OneShot<Result<storage::ReadResult>>& answer);
+  void cross_to(const StoreAddress& sole, SetEpoch epoch, storage::ReadCommand& command,
+                const ReadOptions& options,
+                const base::OneShot<std::unique_ptr<SoleReadCall>>& back);
+  /// Whether all say the same, also of where they end; one of them is data at least.
+  static bool answers_agree(const Gathering& gathering);
+  /// Makes those that `answered` equal, and answers. Unset: the next round may, with `command` as
+  /// it is now. What is pointed to outlives the task.
+  Task<std::optional<Result<storage::ReadResult>>> reconcile(TabletRound* round,
+                                                             storage::ReadCommand* command,
+                                                             std::vector<StoreAddress> answered,
+                                                             const ReadOptions* options);
+  /// Sends a member what it lacks of a merge; `repairs` hears of its answer.
+  void send_repair(const StoreAddress& replica, const storage::Mutation& mutation,
+                   const TabletSeen& seen, ClusterFormat format, const ReadOptions& options,
+                   const std::shared_ptr<Repairs>& repairs);
   /// What must answer a read of one tablet besides a number of replicas: what these sets
   /// need.
   struct ReadQuorum {
