@@ -94,17 +94,21 @@ class CoordinatorImpl final : public Coordinator {
   const CounterMetrics& counter_metrics() const { return counters_.metrics(); }
 
  private:
-  // Requests on their way, each defined in the file that runs it: write.cc, gathering.h,
-  // paxos_run.h, increment.cc, changes.cc, count.cc.
+  // Requests on their way, each defined in the file that runs it: write_attempt.cc, gathering.h,
+  // tablet_round.h, read_repair.cc, paxos_run.h, increment.cc, changes.cc, count.cc.
   struct WriteOperation;
   struct Gathering;
+  struct TabletRound;
+  struct Repairs;
   struct PartCall;
   struct SoleMutateCall;
   struct PartReadCall;
   struct SoleReadCall;
   struct PaxosRun;
 
+  // What attempts of a write leave for the next one (write_again.h).
   struct Again;
+  struct Resending;
 
   struct IncrementTry;
   /// Of one partition; ends when it is applied, refused by all, or unknown.
@@ -124,6 +128,26 @@ class CoordinatorImpl final : public Coordinator {
   /// `began_us`: when the coordinator was asked; hints are dated by it.
   Task<Result<void>> write_to_replicas(std::vector<storage::Mutation> mutations,
                                        WriteOptions options, int64_t began_us, Again* again);
+  // Its steps; plain functions, since each write takes them.
+  /// The tablet of a position whose only member, a store of this node, can be asked without a
+  /// tally; null: it is not so.
+  const partitioner::Tablet* sole_tablet(const MetaState& state, const TableInfo& table,
+                                         RingPosition position, const WriteOptions& options) const;
+  /// Ask the sole member: a store of another shard, to which the mutation moves, or one of this
+  /// shard, which may answer within the call.
+  void cross_to(const StoreAddress& sole, SetEpoch epoch, storage::Mutation& mutation,
+                const WriteOptions& options,
+                const base::OneShot<std::unique_ptr<SoleMutateCall>>& back);
+  void call_own(const StoreAddress& sole, SetEpoch epoch, const storage::Mutation& mutation,
+                const TableInfo& table, TabletId tablet, const WriteOptions& options,
+                const base::OneShot<Result<void>>& applied);
+  /// Each part to each live member; down ones get a hint.
+  void send_parts(const std::shared_ptr<WriteOperation>& operation, const WriteOptions& options);
+  /// What an attempt has come to; `again` gets what the next one needs. Errors: the client's, or
+  /// kStaleEpoch and kClockOff, which write() tries again.
+  static Result<void> outcome_of(SoleMutateCall& call, const WriteOptions& options, Again& again);
+  Result<void> outcome_of(const WriteOperation& operation, bool succeeded,
+                          const WriteOptions& options, Again& again) const;
   /// Two live nodes that are to hold a batch, in the order of their ranks. Errors: kUnavailable.
   Result<std::vector<HostId>> choose_holders(const MetaState& state);
   /// Whether enough replicas are live for each part. Errors: those of a plan.
@@ -163,6 +187,26 @@ class CoordinatorImpl final : public Coordinator {
   /// Times that replicas refuse are set anew; false: those that were refused were the newest.
   Result<void> renew_times(std::vector<storage::Mutation>& mutations, WriteOptions& options,
                            const Again& again);
+  /// Errors: kInvalid, with the limit.
+  Result<void> check_sizes(const std::vector<storage::Mutation>& mutations,
+                           const WriteOptions& options) const;
+  /// Before the first attempt; stamps and dates are good then. Errors: kInvalid.
+  Result<Resending> ready_to_send(std::vector<storage::Mutation>& mutations, WriteOptions& options,
+                                  bool in_doubt);
+  /// Before each attempt. Errors: kClockOff.
+  Result<void> check_stamp(const WriteOptions& options) const;
+  // Between two attempts: the mutations come back from `again` or `resending`, with what is newer.
+  Result<void> prepare_newer_date(std::vector<storage::Mutation>& mutations, WriteOptions& options,
+                                  Again& again, Resending& resending);
+  Result<void> prepare_newer_times(std::vector<storage::Mutation>& mutations, WriteOptions& options,
+                                   Again& again, Resending& resending);
+  /// False: the write is acknowledged as it is. True at most once for each time that the stamp was
+  /// given anew; `mutations` are back.
+  static bool must_heed_marks(std::vector<storage::Mutation>& mutations,
+                              const WriteOptions& options, Again& again, Resending& resending);
+  static Result<void> prepare_later_stamp(std::vector<storage::Mutation>& mutations,
+                                          WriteOptions& options, int64_t later_us,
+                                          Resending& resending);
   /// Gives times anew that were given while this node's clock was in doubt, or before its own time
   /// was set right: nobody may hear that a write with them has succeeded.
   Result<void> renew_doubtful_times(std::vector<storage::Mutation>& mutations,
@@ -250,6 +294,34 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<storage::ReadResult>> read_and_repair(storage::ReadCommand command, TabletSeen seen,
                                                     std::vector<StoreAddress> replicas,
                                                     ReadOptions options);
+  // The steps of read_tablet(), which owns the round and the command. They are plain functions,
+  // since each read takes them; reconcile() is a task of its own, since only answers that differ
+  // come to it.
+  /// Errors: kInvalid, the table was dropped; kStaleEpoch, a range lies in more than one tablet.
+  Result<void> begin_round(TabletRound& round, storage::ReadCommand& command, RingPosition inside,
+                           const ReadOptions& options);
+  /// The first members of a round have been asked. Errors: kUnavailable.
+  Result<std::shared_ptr<Gathering>> ask_members(TabletRound& round, storage::ReadCommand& command,
+                                                 const ReadOptions& options);
+  /// Ask the sole member, a store of this shard or of another one; the command moves there.
+  void call_own(const StoreAddress& sole, SetEpoch epoch, storage::ReadCommand& command,
+                const ReadOptions& options,
+                const base::OneShot<Result<storage::ReadResult>>& answer);
+  void cross_to(const StoreAddress& sole, SetEpoch epoch, storage::ReadCommand& command,
+                const ReadOptions& options,
+                const base::OneShot<std::unique_ptr<SoleReadCall>>& back);
+  /// Whether all say the same, also of where they end; one of them is data at least.
+  static bool answers_agree(const Gathering& gathering);
+  /// Makes those that `answered` equal, and answers. Unset: the next round may, with `command` as
+  /// it is now. What is pointed to outlives the task.
+  Task<std::optional<Result<storage::ReadResult>>> reconcile(TabletRound* round,
+                                                             storage::ReadCommand* command,
+                                                             std::vector<StoreAddress> answered,
+                                                             const ReadOptions* options);
+  /// Sends a member what it lacks of a merge; `repairs` hears of its answer.
+  void send_repair(const StoreAddress& replica, const storage::Mutation& mutation,
+                   const TabletSeen& seen, ClusterFormat format, const ReadOptions& options,
+                   const std::shared_ptr<Repairs>& repairs);
   /// What must answer a read of one tablet besides a number of replicas: what these sets
   /// need.
   struct ReadQuorum {

@@ -15,6 +15,8 @@ namespace tetrad::replication {
 
 /// Rows that may be the nearest: to be read by their keys, and measured as they are then.
 struct NearestNames {
+  /// A row by its key. It is read again before it is answered: no member's word on what is in it
+  /// counts.
   struct Row {
     double distance = 0;  // the smallest that a member gives
     RingPosition position;

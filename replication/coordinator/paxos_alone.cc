@@ -33,6 +33,19 @@ struct Answer {
   }
 };
 
+/// `proposal` gets the mutation as its value.
+ProposeRequest request_for(const storage::ReadCommand& command, SetEpoch epoch, Proposal proposal,
+                           const storage::Mutation& mutation) {
+  ProposeRequest request{epoch,
+                         command.incarnation,
+                         command.schema_version,
+                         command.position,
+                         command.partition_key,
+                         std::move(proposal)};
+  storage::encode_mutation(mutation, request.proposal.value);
+  return request;
+}
+
 }  // namespace
 
 /// Nothing is written: what the turn has seen must be on the disk before the answer goes.
@@ -55,6 +68,17 @@ bool CoordinatorImpl::PaxosRun::is_alone(const Plan& plan) const {
          self.replicas_.is_local(plan.live.front()) && is_certain() && !above_us;
 }
 
+std::optional<Ballot> CoordinatorImpl::PaxosRun::ballot_alone(
+    const storage::PaxosRegisters& registers, const Alone& alone) {
+  const Ballot last = last_of(registers, alone.floor_us);
+  int64_t now_us = std::max(self.now_us(), made_after_us + 1);
+  // Statements of a line may be decided within one microsecond.
+  if (last.us >= now_us && !last.is_ahead() && last.us - now_us < kSameMomentUs)
+    now_us = last.us + 1;
+  if (std::max(alone.mark_us, last.us) >= now_us) return std::nullopt;
+  return self.ballots_.next(now_us);
+}
+
 Task<Result<std::optional<CoordinatorImpl::PaxosRun::Step>>>
 CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   TETRAD_ASSERT(plan->live.size() == 1);
@@ -75,13 +99,9 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   const RegistersOf told{member, alone->turn.registers()};
   const Judgment judgment = judge({&told, 1}, alone->floor_us);
   if (judgment.open != nullptr) co_return std::nullopt;
-  const Ballot last = last_of(told.registers, alone->floor_us);
-  int64_t now_us = std::max(self.now_us(), made_after_us + 1);
-  // Statements of a line may be decided within one microsecond.
-  if (last.us >= now_us && !last.is_ahead() && last.us - now_us < kSameMomentUs)
-    now_us = last.us + 1;
-  if (std::max(alone->mark_us, last.us) >= now_us) co_return std::nullopt;
-  const Ballot ballot = self.ballots_.next(now_us);
+  const std::optional<Ballot> above = ballot_alone(told.registers, *alone);
+  if (!above) co_return std::nullopt;
+  const Ballot ballot = *above;
   command.now_s = ballot.us / 1'000'000;
 
   Answer<storage::ReadResult> reading;
@@ -107,10 +127,8 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   if (auto fits = check_limits(**decided); !fits) co_return std::unexpected(fits.error());
   if (self.reactor_.now_us() >= deadline.at_us) co_return std::unexpected(timed_out());
 
-  ProposeRequest request{plan->epoch,      command.incarnation,   command.schema_version,
-                         command.position, command.partition_key, {}};
-  request.proposal = {ballot, ballot, judgment.follows(), {}};
-  storage::encode_mutation(**decided, request.proposal.value);
+  const ProposeRequest request =
+      request_for(command, plan->epoch, {ballot, ballot, judgment.follows(), {}}, **decided);
   proposed.push_back(request.proposal);
   Answer<PaxosVote> deciding;
   const auto passed_on = [its_place = std::weak_ptr<std::optional<ConditionalLine::Place>>(place)] {

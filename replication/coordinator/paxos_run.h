@@ -77,6 +77,9 @@ struct CoordinatorImpl::PaxosRun {
   /// Reads, decides and writes in one turn of the partition. Unset: votes are needed all the same.
   Task<Result<std::optional<Step>>> attempt_alone(PlanPtr plan);
   Task<Result<std::optional<Step>>> end_alone(PlanPtr plan, PaxosKeys::Turn seen);
+  /// A ballot of now, above what the registers hold. Unset: a timestamp there is not before now.
+  std::optional<storage::Ballot> ballot_alone(const storage::PaxosRegisters& registers,
+                                              const PaxosService::Alone& alone);
   /// `with_check`: enough must live.
   Result<PlanPtr> make_plan(bool with_check);
   Result<storage::Ballot> next_ballot();

@@ -187,6 +187,29 @@ void end_behind(Assembly& assembly, const PartitionPlace& place, const Names& na
                           : storage::ReadPosition{place.position, place.key, std::nullopt});
 }
 
+/// The next parts to read, `at_once` at most: in ring order, each in one tablet of this snapshot
+/// (rule 8). The place in a partition belongs to the part that starts where the read begins.
+std::vector<storage::ReadCommand> parts_of_wave(const storage::ReadCommand& command,
+                                                const TableInfo& table, RingPosition from,
+                                                size_t at_once, const Assembly& assembly) {
+  const RingRange& whole = command.range;
+  const RingPosition begin = start_of(command);
+  std::vector<storage::ReadCommand> parts;
+  for (RingPosition start = from; start < whole.end && parts.size() < at_once;) {
+    storage::ReadCommand& part = parts.emplace_back(command);
+    if (start != begin) {
+      part.resume_after.reset();
+      part.partition_rows_done = 0;
+    }
+    part.range = {start, std::min(whole.end, tablet_after(table, start).range.end)};
+    start = part.range.end;
+    part.row_limit = assembly.rows_left();
+    // The bytes of a page are divided, since all parts of a wave come whether they are used or not.
+    part.bytes_limit = std::max<uint64_t>(assembly.bytes_left() / at_once, 1);
+  }
+  return parts;
+}
+
 }  // namespace
 
 Task<Result<storage::ReadResult>> CoordinatorImpl::read_named(storage::ReadCommand command,
@@ -266,29 +289,15 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range_by_index(storage::
   };
   const RingRange whole = command.range;
   // The first wave asks one tablet: most pages are full after it.
-  const RingPosition begin = start_of(command);
-  RingPosition from = begin;
+  RingPosition from = start_of(command);
   Assembly assembly(command.row_limit, command.bytes_limit);
   for (size_t at_once = 1; from < whole.end && !assembly.is_full();
        at_once = std::min(2 * at_once, kTabletsAtOnce)) {
     const MetaSnapshot state = meta_.snapshot();
     const TableInfo* table = state->table(command.incarnation);
     if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
-    // Parts in ring order; each in one tablet of this snapshot (rule 8).
-    std::vector<storage::ReadCommand> parts;
-    for (RingPosition start = from; start < whole.end && parts.size() < at_once;) {
-      storage::ReadCommand& part = parts.emplace_back(command);
-      if (start != begin) {
-        part.resume_after.reset();
-        part.partition_rows_done = 0;
-      }
-      part.range = {start, std::min(whole.end, tablet_after(*table, start).range.end)};
-      start = part.range.end;
-      part.row_limit = assembly.rows_left();
-      // The bytes of a page are divided, since all parts of a wave come whether they are used or
-      // not.
-      part.bytes_limit = std::max<uint64_t>(assembly.bytes_left() / at_once, 1);
-    }
+    std::vector<storage::ReadCommand> parts =
+        parts_of_wave(command, *table, from, at_once, assembly);
     const auto wave = std::make_shared<Wave>();
     wave->results.resize(parts.size());
     std::vector<RingPosition> ends;

@@ -27,6 +27,26 @@ namespace {
 
 constexpr int64_t kRenewPauseUs = 20'000;
 
+/// A replica refused the date of a deletion, or the stamp: it is further off than clocks may be.
+bool is_for_time(ErrorCode code) {
+  return code == ErrorCode::kClockOff || code == ErrorCode::kRedate;
+}
+
+/// The error of a write that is not tried again, as the client hears of it.
+Result<void> in_clients_words(Result<void> result, const WriteOptions& options) {
+  const ErrorCode code = result.error().code;
+  // The deadline is over: the members may have it, so it is a timeout for the client.
+  if (code == ErrorCode::kStaleEpoch) {
+    base::TimeoutDetail detail{options.level, 0, 1};
+    detail.write_type = options.write_type;
+    return std::unexpected(
+        Error(ErrorCode::kWriteTimeout, "Operation timed out while replicas moved.", detail));
+  }
+  if (code == ErrorCode::kStaleSchema)
+    return fail(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  return result;
+}
+
 }  // namespace
 
 bool CoordinatorImpl::is_far_ahead(int64_t timestamp_us) const {
@@ -99,6 +119,91 @@ Result<bool> CoordinatorImpl::restamp_above_own_marks(std::vector<storage::Mutat
   return false;
 }
 
+// Before anything is sent, so that a mutation that is too large changes nothing anywhere. Pieces of a
+// large image (`is_cut`) were sized by who cut them.
+Result<void> CoordinatorImpl::check_sizes(const std::vector<storage::Mutation>& mutations,
+                                          const WriteOptions& options) const {
+  for (const storage::Mutation& mutation : mutations) {
+    if (mutation.size_bytes() > options_.mutation_bytes_max && !options.is_cut) {
+      return fail(ErrorCode::kInvalid,
+                  "Mutation of {} bytes is too large for the maximum size of {}",
+                  mutation.size_bytes(), options_.mutation_bytes_max);
+    }
+  }
+  return {};
+}
+
+// Steps 1 and 2, once the clock is settled.
+Result<CoordinatorImpl::Resending> CoordinatorImpl::ready_to_send(
+    std::vector<storage::Mutation>& mutations, WriteOptions& options, bool in_doubt) {
+  TETRAD_TRY_VOID(renew_doubtful_times(mutations, options, in_doubt));
+  TETRAD_TRY_VOID(check_sizes(mutations, options));
+  TETRAD_TRY(const bool is_beyond, restamp_above_own_marks(mutations, options.server_timestamp_us));
+  Resending resending;
+  if (is_beyond) resending.kept = mutations;
+  resending.heeds_marks = !TETRAD_MUTANT(stale_stamp_acked);
+  resending.is_entry_old = options.logged != nullptr;
+  return resending;
+}
+
+// What other nodes would not take this node's own stores do not get either: it would hide what is
+// written later.
+Result<void> CoordinatorImpl::check_stamp(const WriteOptions& options) const {
+  if (TETRAD_MUTANT(doubtful_stamp_kept)) return {};
+  return replicas_.check_times(options.server_timestamp_us, 0);
+}
+
+// Step 7, after success. Those that took it may purge it before the others have it: all get it with
+// a newer date.
+Result<void> CoordinatorImpl::prepare_newer_date(std::vector<storage::Mutation>& mutations,
+                                                 WriteOptions& options, Again& again,
+                                                 Resending& resending) {
+  mutations = std::move(again.mutations);
+  again.restamp = false;
+  TETRAD_TRY_VOID(renew_times(mutations, options, again));
+  if (!resending.kept.empty()) resending.kept = mutations;
+  options.dated_us.reset();  // once is enough
+  resending.is_entry_old = options.logged != nullptr;
+  return {};
+}
+
+// Step 7, after a refusal for time.
+Result<void> CoordinatorImpl::prepare_newer_times(std::vector<storage::Mutation>& mutations,
+                                                  WriteOptions& options, Again& again,
+                                                  Resending& resending) {
+  mutations = std::move(again.mutations);
+  TETRAD_TRY_VOID(renew_times(mutations, options, again));
+  // What is asked for must carry the newest times.
+  if (!resending.kept.empty()) resending.kept = mutations;
+  resending.heeds_marks =
+      resending.heeds_marks || (again.restamp && !TETRAD_MUTANT(stale_stamp_acked));
+  resending.is_entry_old = options.logged != nullptr && !TETRAD_MUTANT(batch_restamp_unlogged);
+  return {};
+}
+
+// Step 8: nothing is looked at where nobody knows a mark that is not below the stamp. Once is
+// enough: every write acknowledged before this one began is on a replica that has answered now.
+bool CoordinatorImpl::must_heed_marks(std::vector<storage::Mutation>& mutations,
+                                      const WriteOptions& options, Again& again,
+                                      Resending& resending) {
+  if (!options.server_timestamp_us || !resending.heeds_marks ||
+      (!again.mark_us && resending.kept.empty()))
+    return false;
+  resending.heeds_marks = false;
+  mutations = again.mutations.empty() ? std::move(resending.kept) : std::move(again.mutations);
+  return true;
+}
+
+Result<void> CoordinatorImpl::prepare_later_stamp(std::vector<storage::Mutation>& mutations,
+                                                  WriteOptions& options, int64_t later_us,
+                                                  Resending& resending) {
+  for (storage::Mutation& mutation : mutations)
+    TETRAD_TRY_VOID(restamp(mutation, *options.server_timestamp_us, later_us));
+  options.server_timestamp_us = later_us;  // replicas still say whether it is too far ahead
+  resending.is_entry_old = options.logged != nullptr && !TETRAD_MUTANT(batch_restamp_unlogged);
+  return {};
+}
+
 Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutations,
                                           WriteOptions options) {
   TETRAD_CO_TRY_VOID(check_write_level(options.level));
@@ -107,45 +212,24 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
     Result<void> settled = co_await clock_settled(options.deadline);
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
-  TETRAD_CO_TRY_VOID(renew_doubtful_times(mutations, options, in_doubt));
-  // Before anything is sent, so that a mutation that is too large changes nothing anywhere. Pieces
-  // of a large image (`is_cut`) were sized by who cut them.
-  for (const storage::Mutation& mutation : mutations) {
-    if (mutation.size_bytes() > options_.mutation_bytes_max && !options.is_cut) {
-      co_return fail(ErrorCode::kInvalid,
-                     "Mutation of {} bytes is too large for the maximum size of {}",
-                     mutation.size_bytes(), options_.mutation_bytes_max);
-    }
-  }
-  TETRAD_CO_TRY(const bool is_beyond,
-                restamp_above_own_marks(mutations, options.server_timestamp_us));
-  // The way with one replica keeps nothing.
-  std::vector<storage::Mutation> kept;
-  if (is_beyond) kept = mutations;
-  bool heeds_marks = !TETRAD_MUTANT(stale_stamp_acked);
+  TETRAD_CO_TRY(Resending resending, ready_to_send(mutations, options, in_doubt));
   const base::MonotonicUs started_us = reactor_.now_us();
   const int64_t began_us = options.taken_us.value_or(now_us());
+  // Each way out is counted once, however many attempts it took.
   const auto finished = [&](Result<void> outcome) {
-    // Each way out is counted once, however many attempts it took.
     record_write(options.level, started_us, outcome ? nullptr : &outcome.error());
     return outcome;
   };
-  bool is_entry_old = options.logged != nullptr;  // what holders have is not what is sent next
   while (true) {
-    if (is_entry_old) {
+    if (resending.is_entry_old) {
       Result<void> stored = co_await store_logged(*options.logged, mutations, options);
       if (!stored) co_return finished(std::move(stored));
-      is_entry_old = false;
+      resending.is_entry_old = false;
     }
-    // Read before the attempt: if the map has not moved when the attempt is refused, the loop waits
-    // for it instead of asking again at once.
+    // If the map has not moved when the attempt is refused, the loop waits for it.
     const uint64_t seen = meta_.snapshot()->applied.value;
     Again again;
-    // What other nodes would not take this node's own stores do not get either: it would hide what
-    // is written later.
-    Result<void> result;
-    if (!TETRAD_MUTANT(doubtful_stamp_kept))
-      result = replicas_.check_times(options.server_timestamp_us, 0);
+    Result<void> result = check_stamp(options);
     if (result) {
       Result<void> written =
           co_await write_to_replicas(std::move(mutations), options, began_us, &again);
@@ -155,40 +239,24 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       again.mutations = std::move(mutations);
     }
     if (result && again.redate) {
-      // Those that took it may purge it before the others have it: all get it with a newer date.
-      mutations = std::move(again.mutations);
-      again.restamp = false;
-      TETRAD_CO_TRY_VOID(renew_times(mutations, options, again));
-      if (!kept.empty()) kept = mutations;
-      options.dated_us.reset();  // once is enough
-      is_entry_old = options.logged != nullptr;
+      TETRAD_CO_TRY_VOID(prepare_newer_date(mutations, options, again, resending));
       continue;
     }
     if (result) {
-      const bool has_stamp = options.server_timestamp_us.has_value();
-      if (has_stamp && is_far_ahead(*options.server_timestamp_us))
+      if (options.server_timestamp_us && is_far_ahead(*options.server_timestamp_us))
         co_return finished(fail(ErrorCode::kOverloaded, "{}", kClockWords));
-      if (!has_stamp || !heeds_marks || (!again.mark_us && kept.empty())) co_return finished({});
-      // Once is enough: every write acknowledged before this one began is on a replica that has
-      // answered now.
-      heeds_marks = false;
-      const int64_t stamp_us = *options.server_timestamp_us;
-      mutations = again.mutations.empty() ? std::move(kept) : std::move(again.mutations);
-      std::optional<int64_t> later_us;
-      if (again.mark_us) later_us = timestamp_above(*again.mark_us);
+      if (!must_heed_marks(mutations, options, again, resending)) co_return finished({});
+      std::optional<int64_t> later_us =
+          again.mark_us ? timestamp_above(*again.mark_us) : std::nullopt;
       if (!later_us) {
         Result<std::optional<int64_t>> above =
-            co_await timestamp_above_hiding(mutations, stamp_us, options);
+            co_await timestamp_above_hiding(mutations, *options.server_timestamp_us, options);
         if (above) later_us = *above;
       }
       if (!later_us) co_return finished({});
-      for (storage::Mutation& mutation : mutations)
-        TETRAD_CO_TRY_VOID(restamp(mutation, stamp_us, *later_us));
-      options.server_timestamp_us = later_us;  // replicas still say whether it is too far ahead
-      is_entry_old = options.logged != nullptr && !TETRAD_MUTANT(batch_restamp_unlogged);
+      TETRAD_CO_TRY_VOID(prepare_later_stamp(mutations, options, *later_us, resending));
       continue;
     }
-    // From here on the attempt failed.
     const ErrorCode code = result.error().code;
     if (code == ErrorCode::kStaleEpoch && reactor_.now_us() < options.deadline.at_us) {
       // Applying twice is harmless; the newer map is on its way here.
@@ -196,32 +264,14 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       mutations = std::move(again.mutations);
       continue;
     }
-    // Both are refusals for time: the date of a deletion, or the stamp, is further off than clocks
-    // may be.
-    if ((code == ErrorCode::kClockOff || code == ErrorCode::kRedate) && !again.mutations.empty()) {
-      if (reactor_.now_us() >= options.deadline.at_us)
-        co_return finished(fail(ErrorCode::kOverloaded, "{}", kClockWords));
-      co_await base::sleep_for(reactor_, kRenewPauseUs);
-      // The clock may have been found to be off meanwhile.
-      if (auto good = check_clock(); !good) co_return finished(std::move(good));
-      mutations = std::move(again.mutations);
-      TETRAD_CO_TRY_VOID(renew_times(mutations, options, again));
-      if (!kept.empty()) kept = mutations;  // what is asked for must carry the newest times
-      heeds_marks = heeds_marks || (again.restamp && !TETRAD_MUTANT(stale_stamp_acked));
-      is_entry_old = options.logged != nullptr && !TETRAD_MUTANT(batch_restamp_unlogged);
-      continue;
-    }
-    // The deadline is over: the members may have it, so it is a timeout for the client.
-    if (code == ErrorCode::kStaleEpoch) {
-      base::TimeoutDetail detail{options.level, 0, 1};
-      detail.write_type = options.write_type;
-      co_return finished(std::unexpected(
-          Error(ErrorCode::kWriteTimeout, "Operation timed out while replicas moved.", detail)));
-    }
-    if (code == ErrorCode::kStaleSchema) {
-      co_return finished(fail(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile"));
-    }
-    co_return finished(std::move(result));
+    if (!is_for_time(code) || again.mutations.empty())
+      co_return finished(in_clients_words(std::move(result), options));
+    if (reactor_.now_us() >= options.deadline.at_us)
+      co_return finished(fail(ErrorCode::kOverloaded, "{}", kClockWords));
+    co_await base::sleep_for(reactor_, kRenewPauseUs);
+    // The clock may have been found to be off meanwhile.
+    if (auto good = check_clock(); !good) co_return finished(std::move(good));
+    TETRAD_CO_TRY_VOID(prepare_newer_times(mutations, options, again, resending));
   }
 }
 

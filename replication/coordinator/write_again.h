@@ -23,4 +23,15 @@ struct CoordinatorImpl::Again {
   bool redate = false, restamp = false;
 };
 
+/// What a write knows over all of its attempts; lives in the frame of write().
+struct CoordinatorImpl::Resending {
+  /// A copy, made only where a mark of an own store is too far ahead to be stamped above: the way
+  /// with one replica keeps nothing, and what hides the write has to be looked for.
+  std::vector<storage::Mutation> kept;
+  /// A mark that is not below the stamp still leads to a later stamp.
+  bool heeds_marks = true;
+  /// What the holders of a logged batch have is not what is sent next.
+  bool is_entry_old = false;
+};
+
 }  // namespace tetrad::replication

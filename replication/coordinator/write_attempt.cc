@@ -21,7 +21,6 @@
 #include "replication/coordinator/replica_sets.h"
 #include "replication/coordinator/write_again.h"
 #include "replication/replica/replica_calls.h"
-#include "replication/tablets/split_runner.h"
 
 namespace tetrad::replication {
 
@@ -165,23 +164,6 @@ Error own_write_error(Error error, const WriteOptions& options) {
                detail);
 }
 
-/// Whether a mutation adds data, so that a full logical partition must refuse it.
-bool adds_data(const storage::Mutation& mutation) {
-  const auto has_value = [](BytesView record) {
-    storage::RowRecordReader reader;
-    if (record.empty() || !reader.open(record)) return false;
-    if (reader.liveness().present()) return true;
-    storage::Cell cell;
-    while (reader.next(cell)) {
-      if (cell.kind == storage::CellKind::kValue) return true;
-    }
-    return false;
-  };
-  return has_value(mutation.header) ||
-         std::any_of(mutation.rows.begin(), mutation.rows.end(),
-                     [&](const auto& row) { return has_value(row.record); });
-}
-
 /// A known mistake: a record's timestamps, which hang on one, rise by one.
 [[maybe_unused]] void shift_timestamps(Bytes& record) {
   base::ByteReader reader(BytesView(record).substr(1));
@@ -194,60 +176,6 @@ bool adds_data(const storage::Mutation& mutation) {
 }
 
 }  // namespace
-
-Result<void> CoordinatorImpl::check_room(const MetaState& state, const partitioner::Tablet& tablet,
-                                         const storage::Mutation& mutation,
-                                         const WriteOptions& options) const {
-  if (!tablet.full && !partitioner::is_set_apart(tablet)) return {};
-  // A deletion is always let in: it is what makes room in a partition that is full.
-  if (!adds_data(mutation)) return {};
-  const uint64_t limit = logical_partition_bytes_max(state);
-  if (tablet.full)
-    return fail(ErrorCode::kInvalid, "Partition key reached maximum size of {}", size_text(limit));
-  if (options.warnings == nullptr ||
-      meta_.tablet_bytes(tablet.id) < logical_partition_bytes_warned(state))
-    return {};
-  auto warning =
-      fmt::format("Partition key reached 80% of its maximum size of {}", size_text(limit));
-  auto& warnings = *options.warnings;
-  if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
-    warnings.push_back(std::move(warning));
-  return {};
-}
-
-Result<void> CoordinatorImpl::check_disks(const MetaState& state,
-                                          std::span<const storage::Mutation> mutations) const {
-  // A mutation that adds nothing passes: DELETE must work on a full disk. One member without room
-  // is enough to refuse, so that no member falls behind the others for want of room (rule 13).
-  const FillingDisks& disks = meta_.filling_disks();
-  for (const storage::Mutation& mutation : mutations) {
-    const TableInfo* table = state.table(mutation.incarnation);
-    if (table == nullptr || !adds_data(mutation)) continue;
-    const WriteSets sets = write_sets(table->tablets.find(mutation.position));
-    for (const auto* set : {&sets.old_set, &sets.new_set}) {
-      for (const StoreAddress& replica : *set) {
-        const auto found = disks.find(replica.host);
-        if (found == disks.end() || found->second != DiskUsage::kNoRoom) continue;
-        return fail(ErrorCode::kOverloaded,
-                    "the disk of {} is full; deletions, DROP and TRUNCATE make room",
-                    state.address_of(replica.host));
-      }
-    }
-  }
-  return {};
-}
-
-Result<void> CoordinatorImpl::check_enough(const std::vector<StoreAddress>& set,
-                                           ConsistencyLevel level, const Need& need) const {
-  const Members live = members_that(
-      set, [this](const StoreAddress& replica) { return meta_.is_replica_live(replica); });
-  const Need::Group* const unmet = need.first_unmet(live);
-  if (unmet == nullptr) return {};
-  return std::unexpected(
-      Error(ErrorCode::kUnavailable,
-            fmt::format("Cannot achieve consistency level {}", base::name_of(level)),
-            base::UnavailableDetail{level, unmet->count, std::popcount(live & unmet->members)}));
-}
 
 // Checks everything before it moves a mutation: on an error the caller's mutations are as they
 // were, and nothing has been sent.
@@ -446,83 +374,63 @@ Error CoordinatorImpl::write_error(const WriteOperation& operation,
                detail);
 }
 
-Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutation> mutations,
-                                                      WriteOptions options, int64_t began_us,
-                                                      Again* again) {
-  // One snapshot for the whole attempt. When members change meanwhile, replicas refuse the old
-  // epoch and write() begins anew with the next snapshot.
-  const MetaSnapshot state = meta_.snapshot();
-  if (!meta_.filling_disks().empty()) TETRAD_CO_TRY_VOID(check_disks(*state, mutations));
+// A tablet whose only member is a store of this node, in a stable stage, with nothing to check for
+// room. Everything else takes the general way.
+const partitioner::Tablet* CoordinatorImpl::sole_tablet(const MetaState& state,
+                                                        const TableInfo& table,
+                                                        RingPosition position,
+                                                        const WriteOptions& options) const {
+  const partitioner::Tablet& tablet = table.tablets.find(position);
+  const bool alone = tablet.stage == partitioner::TabletStage::kNormal &&
+                     tablet.replicas.size() == 1 && tablet.replicas.front().host == rpc_.self() &&
+                     !tablet.full && !partitioner::is_set_apart(tablet) &&
+                     levels(state).writing(options.level, tablet.replicas).least() == 1;
+  return alone ? &tablet : nullptr;
+}
 
-  if (mutations.size() ==
-      1) {  // the node that is its own and only replica: no tally, no shared state
-    const TableInfo* table = state->table(mutations.front().incarnation);
-    if (table != nullptr) {
-      const partitioner::Tablet& tablet = table->tablets.find(mutations.front().position);
-      // Where the only member is a store of this node, in a stable stage, with nothing to check for
-      // room. Everything else takes the general way.
-      const bool alone = tablet.stage == partitioner::TabletStage::kNormal &&
-                         tablet.replicas.size() == 1 &&
-                         tablet.replicas.front().host == rpc_.self() && !tablet.full &&
-                         !partitioner::is_set_apart(tablet) &&
-                         levels(*state).writing(options.level, tablet.replicas).least() == 1;
-      // The store has it already, by the conditional statement or counter that was decided there.
-      if (alone && options.held && options.held->replica == tablet.replicas.front() &&
-          options.held->epoch == tablet.epoch)
-        co_return Result<void>();
-      if (alone && !replicas_.is_local(tablet.replicas.front())) {
-        if (options.trace != nullptr)
-          options.trace->add(asking_text("MUTATE", tablet.replicas.front()));
-        base::OneShot<std::unique_ptr<SoleMutateCall>> back;
-        const size_t bytes = mutations.front().size_bytes();
-        rpc_.call_shard(std::make_unique<SoleMutateCall>(
-                            tablet.replicas.front(), options.deadline, tablet.epoch, options,
-                            std::move(mutations.front()), back.setter()),
-                        bytes);
-        const std::unique_ptr<SoleMutateCall> call = co_await back;
-        if (call->answer) {
-          // A mark that is not below the stamp: the caller stamps anew, so it needs the mutation
-          // back.
-          if (options.trace != nullptr) options.trace->add("Written");
-          again->mark_us = *call->answer;
-          if (again->mark_us) again->mutations.push_back(std::move(call->own));
-          co_return Result<void>();
-        }
-        Error& error = call->answer.error();
-        again->redate = error.code == ErrorCode::kRedate;
-        if (error.code == ErrorCode::kStaleEpoch || again->redate)
-          again->mutations.push_back(std::move(call->own));
-        co_return std::unexpected(own_write_error(std::move(error), options));
-      }
-      // This shard's store. Marks were looked at in restamp_above_own_marks(); no other member
-      // could know a later one.
-      if (alone) {
-        base::OneShot<Result<void>> applied;
-        replicas_.apply(
-            tablet.replicas.front().store, tablet.epoch, mutations.front(), std::nullopt,
-            options.deadline,
-            [setter = applied.setter()](Result<void> result) { setter.set(std::move(result)); });
-        if (options.trace != nullptr) {
-          options.trace->add(fmt::format("Writing {} rows to {}.{}, tablet {}, in local store {}",
-                                         mutations.front().rows.size(), table->keyspace,
-                                         table->name, tablet.id.value,
-                                         tablet.replicas.front().store));
-        }
-        auto result = co_await applied;
-        if (options.trace != nullptr && result) options.trace->add("Written");
-        if (result) co_return result;
-        if (result.error().code == ErrorCode::kStaleEpoch) again->mutations = std::move(mutations);
-        co_return std::unexpected(own_write_error(std::move(result.error()), options));
-      }
-    }
+void CoordinatorImpl::cross_to(const StoreAddress& sole, SetEpoch epoch,
+                               storage::Mutation& mutation, const WriteOptions& options,
+                               const base::OneShot<std::unique_ptr<SoleMutateCall>>& back) {
+  if (options.trace != nullptr) options.trace->add(asking_text("MUTATE", sole));
+  const size_t bytes = mutation.size_bytes();
+  rpc_.call_shard(std::make_unique<SoleMutateCall>(sole, options.deadline, epoch, options,
+                                                   std::move(mutation), back.setter()),
+                  bytes);
+}
+
+Result<void> CoordinatorImpl::outcome_of(SoleMutateCall& call, const WriteOptions& options,
+                                         Again& again) {
+  if (call.answer) {
+    if (options.trace != nullptr) options.trace->add("Written");
+    // A mark that is not below the stamp: the caller stamps anew, so it needs the mutation back.
+    again.mark_us = *call.answer;
+    if (again.mark_us) again.mutations.push_back(std::move(call.own));
+    return {};
   }
+  Error& error = call.answer.error();
+  again.redate = error.code == ErrorCode::kRedate;
+  if (error.code == ErrorCode::kStaleEpoch || again.redate)
+    again.mutations.push_back(std::move(call.own));
+  return std::unexpected(own_write_error(std::move(error), options));
+}
 
-  TETRAD_CO_TRY(const std::shared_ptr<WriteOperation> operation,
-                plan_write(mutations, options, *state));
-  operation->server_timestamp_us = options.server_timestamp_us;
-  operation->format = state->format;
-  operation->dated_us = options.dated_us.value_or(0);
-  operation->began_us = began_us;
+void CoordinatorImpl::call_own(const StoreAddress& sole, SetEpoch epoch,
+                               const storage::Mutation& mutation, const TableInfo& table,
+                               TabletId tablet, const WriteOptions& options,
+                               const base::OneShot<Result<void>>& applied) {
+  replicas_.apply(
+      sole.store, epoch, mutation, std::nullopt, options.deadline,
+      [setter = applied.setter()](Result<void> result) { setter.set(std::move(result)); });
+  if (options.trace != nullptr) {
+    options.trace->add(fmt::format("Writing {} rows to {}.{}, tablet {}, in local store {}",
+                                   mutation.rows.size(), table.keyspace, table.name, tablet.value,
+                                   sole.store));
+  }
+}
+
+// Step 5.
+void CoordinatorImpl::send_parts(const std::shared_ptr<WriteOperation>& operation,
+                                 const WriteOptions& options) {
   for (size_t index = 0; index < operation->parts.size(); ++index) {
     const std::vector<StoreAddress> live = operation->parts[index].live,
                                     down = operation->parts[index].down;
@@ -549,27 +457,74 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
       }
     }
   }
-  const bool succeeded = co_await operation->done;
+}
+
+Result<void> CoordinatorImpl::outcome_of(const WriteOperation& operation, bool succeeded,
+                                         const WriteOptions& options, Again& again) const {
   // Also after success: members that took the mutation with an old date must get the new one, see
   // write().
-  again->redate = operation->redate;
-  again->restamp = operation->clock;
+  again.redate = operation.redate;
+  again.restamp = operation.clock;
   if (succeeded) {
-    again->mark_us = operation->mark_us;
-    if (operation->mark_us || operation->redate) {
-      for (const auto& part : operation->parts) again->mutations.push_back(part.mutation);
+    again.mark_us = operation.mark_us;
+    if (operation.mark_us || operation.redate) {
+      for (const auto& part : operation.parts) again.mutations.push_back(part.mutation);
     }
-    co_return Result<void>();
+    return {};
   }
   // The mutations go back to write(), which decides by time left whether to send them again.
-  if ((operation->stale_epoch || operation->redate || operation->clock) &&
-      !operation->stale_schema) {
-    for (const auto& part : operation->parts) again->mutations.push_back(part.mutation);
-    if (operation->stale_epoch)
-      co_return fail(ErrorCode::kStaleEpoch, "the replica set has changed");
-    co_return fail(ErrorCode::kClockOff, "{}", kClockWords);
+  if ((operation.stale_epoch || operation.redate || operation.clock) && !operation.stale_schema) {
+    for (const auto& part : operation.parts) again.mutations.push_back(part.mutation);
+    if (operation.stale_epoch) return fail(ErrorCode::kStaleEpoch, "the replica set has changed");
+    return fail(ErrorCode::kClockOff, "{}", kClockWords);
   }
-  co_return std::unexpected(write_error(*operation, options));
+  return std::unexpected(write_error(operation, options));
+}
+
+Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutation> mutations,
+                                                      WriteOptions options, int64_t began_us,
+                                                      Again* again) {
+  // One snapshot for the whole attempt. When members change meanwhile, replicas refuse the old
+  // epoch and write() begins anew with the next snapshot.
+  const MetaSnapshot state = meta_.snapshot();
+  if (!meta_.filling_disks().empty()) TETRAD_CO_TRY_VOID(check_disks(*state, mutations));
+
+  // The node that is its own and only replica: no tally, no shared state.
+  const TableInfo* const table =
+      mutations.size() == 1 ? state->table(mutations.front().incarnation) : nullptr;
+  const partitioner::Tablet* const tablet =
+      table != nullptr ? sole_tablet(*state, *table, mutations.front().position, options) : nullptr;
+  if (tablet != nullptr) {
+    const StoreAddress& sole = tablet->replicas.front();
+    // The store has it already, by the conditional statement or counter that was decided there.
+    if (options.held && options.held->replica == sole && options.held->epoch == tablet->epoch)
+      co_return Result<void>();
+    if (!replicas_.is_local(sole)) {
+      base::OneShot<std::unique_ptr<SoleMutateCall>> back;
+      cross_to(sole, tablet->epoch, mutations.front(), options, back);
+      const std::unique_ptr<SoleMutateCall> call = co_await back;
+      co_return outcome_of(*call, options, *again);
+    }
+    // This shard's store. Marks were looked at in restamp_above_own_marks(); no other member could
+    // know a later one.
+    base::OneShot<Result<void>> applied;
+    call_own(sole, tablet->epoch, mutations.front(), *table, tablet->id, options, applied);
+    auto result = co_await applied;
+    if (options.trace != nullptr && result) options.trace->add("Written");
+    if (result) co_return result;
+    if (result.error().code == ErrorCode::kStaleEpoch) again->mutations = std::move(mutations);
+    co_return std::unexpected(own_write_error(std::move(result.error()), options));
+  }
+
+  TETRAD_CO_TRY(const std::shared_ptr<WriteOperation> operation,
+                plan_write(mutations, options, *state));
+  operation->server_timestamp_us = options.server_timestamp_us;
+  operation->format = state->format;
+  operation->dated_us = options.dated_us.value_or(0);
+  operation->began_us = began_us;
+  send_parts(operation, options);
+  const bool succeeded = co_await operation->done;
+  co_return outcome_of(*operation, succeeded, options, *again);
 }
 
 }  // namespace tetrad::replication

@@ -38,6 +38,8 @@ struct NodeIdentity {
   Uuid cluster_id;      // nil: none yet
   bool stored = false;  // the host id is in the local log
 };
+/// An id as the local log and answers have it, 16 bytes. Errors: kCorruption.
+Result<Uuid> uuid_of(BytesView bytes);
 /// The stores this node was first started with; unset: it has not been started yet. Errors: kIo,
 /// kCorruption.
 Result<std::optional<uint32_t>> load_store_count(storage::LocalLog& log);

@@ -4,7 +4,6 @@
 // its disks and stores, its word on logged batches. Whoever has not been heard for long by the
 // failure detector counts as down until it is heard again. Liveness is advice: it says whom to ask,
 // never what is true. On shard 0.
-// Heartbeats.
 #include "replication/membership/membership.h"
 
 #include <algorithm>
@@ -252,83 +251,122 @@ void Membership::tick() {
   }
 }
 
-void Membership::on_message(const RpcContext& context, BytesView body) {
+/// What a heartbeat says, as far as its sender's program knew the fields.
+struct Membership::Heartbeat {
+  MetaIndex applied;
+  int64_t clock_us = 0;
+  uint64_t start_number = 0;
+  AppliedEntry entry;
+  DiskUsage disk_usage = DiskUsage::kNotAvailable;
+  std::optional<ClockWatch::Told> clocks;
+  base::MonotonicUs sent_us = 0;
+  std::vector<storage::StoreState> stores;
+  int64_t batch_floor_us = kNotTold;
+  bool is_drained = false;
+  FactsTold facts;
+};
+
+// What is shorter than the first four fields is of no use; what is longer than all is of a later
+// program.
+std::optional<Membership::Heartbeat> Membership::read_heartbeat(BytesView body) {
   base::ByteReader in(body);
   const auto format = in.read_u8();
   const auto applied = in.read_u64();
   const auto clock_us = in.read_i64();
   const auto start_number = in.read_u64();
-  // What is shorter is of no use; what is longer is of a later program.
-  if (!format || *format != kHeartbeatFormat || !applied || !clock_us || !start_number) return;
-  AppliedEntry entry;
-  DiskUsage disk_usage = DiskUsage::kNotAvailable;
-  std::optional<ClockWatch::Told> clocks;
-  base::MonotonicUs sent_us = 0;
+  if (!format || *format != kHeartbeatFormat || !applied || !clock_us || !start_number)
+    return std::nullopt;
+  Heartbeat heard;
+  heard.applied = MetaIndex{*applied};
+  heard.clock_us = *clock_us;
+  heard.start_number = *start_number;
   if (const auto index = in.read_u64()) {
     const auto term = in.read_u64();
-    if (term) entry = {*index, *term};
-    if (const auto number = in.read_u8()) disk_usage = disk_usage_numbered(*number);
+    if (term) heard.entry = {*index, *term};
+    if (const auto number = in.read_u8()) heard.disk_usage = disk_usage_numbered(*number);
     ClockWatch::Told told;
     told.wall_us = in.read_i64().value_or(0);
     told.own_us = in.read_i64().value_or(0);
-    sent_us = in.read_i64().value_or(0);
+    heard.sent_us = in.read_i64().value_or(0);
     told.asked_us = in.read_i64().value_or(0);
     if (const auto held_us = in.read_i64()) {
       told.held_us = *held_us;
-      clocks = told;
+      heard.clocks = told;
     }
   }
-  std::vector<storage::StoreState> stores(in.read_u8().value_or(0));
-  for (storage::StoreState& state : stores)
+  heard.stores.resize(in.read_u8().value_or(0));
+  for (storage::StoreState& state : heard.stores)
     state = storage::store_state_numbered(in.read_u8().value_or(0));
-  const int64_t batch_floor_us = in.read_i64().value_or(kNotTold);
-  const bool is_drained = in.read_u8().value_or(0) == 1;
-  FactsTold facts = read_facts(in);
-  const auto found = hosts_.find(context.from);
+  heard.batch_floor_us = in.read_i64().value_or(kNotTold);
+  heard.is_drained = in.read_u8().value_or(0) == 1;
+  heard.facts = read_facts(in);
+  return heard;
+}
+
+// How far the node is. Returns whether this is the first word of a new start.
+bool Membership::note_progress(Host& host, const Heartbeat& heard) {
+  const bool started_anew = host.start_number != heard.start_number;
+  if (started_anew) {
+    host.start_number = heard.start_number;
+    // A node that was put back may have applied less.
+    host.applied = MetaIndex();
+  }
+  host.applied = std::max(host.applied, heard.applied);
+  // A word that was overtaken by a later one says nothing any more.
+  if (heard.batch_floor_us != kNotTold && (started_anew || heard.sent_us >= host.sent_us))
+    host.batch_floor_us = heard.batch_floor_us;
+  host.is_drained = heard.is_drained;
+  return started_anew;
+}
+
+// The wall clocks are compared; the hybrid clock follows, unless it is too far ahead.
+void Membership::note_clocks(HostId from, Host& host, const Heartbeat& heard) {
+  if (heard.clocks) {
+    host.sent_us = heard.sent_us;
+    host.came_us = reactor_.now_us();
+    watch_.heard(from, *heard.clocks);
+    if (clock_.standing() == ClockStanding::kSuspect) judge_clock();
+  }
+  const bool followed = clock_.observe(heard.clock_us, reactor_);
+  if (!followed && !host.clock_refused) {
+    logger_.warn("the clock of a node is too far ahead and not followed host={} ahead_ms={}",
+                 from.to_string(), (heard.clock_us - clock_.own_us(reactor_)) / 1000);
+  }
+  host.clock_refused = !followed;
+}
+
+// A listener may change hosts_: `host` is not used after one has run.
+void Membership::note_live(const RpcContext& context, Host& host, bool started_anew) {
+  host.detector.heard(reactor_.now_us());
+  const bool came_up = !host.live;
+  host.live = true;
+  if (!came_up && !started_anew) return;
+  const HostId from = context.from;
+  beat(from);  // so that it need not wait for our next
+  if (came_up)
+    logger_.info("node is up host={} endpoint={}", from.to_string(), context.from_endpoint);
+  if (liveness_) liveness_(from, true);
+}
+
+void Membership::on_message(const RpcContext& context, BytesView body) {
+  std::optional<Heartbeat> heard = read_heartbeat(body);
+  if (!heard) return;
+  const HostId from = context.from;
+  const auto found = hosts_.find(from);
   // A stranger's word changes nothing.
   if (found == hosts_.end()) return;  // not a member, as far as this node knows yet
   Host& host = found->second;
   // A node that came back elsewhere is heard before the metadata says so.
-  if (!context.from_endpoint.empty() && rpc_.peer(context.from) != context.from_endpoint)
-    rpc_.set_peer(context.from, context.from_endpoint);
-  const bool started_anew = host.start_number != *start_number;
-  if (started_anew) {
-    host.start_number = *start_number;
-    // A node that was put back may have applied less.
-    host.applied = MetaIndex();
-  }
-  host.applied = std::max(host.applied, MetaIndex{*applied});
-  // A word that was overtaken by a later one says nothing any more.
-  if (batch_floor_us != kNotTold && (started_anew || sent_us >= host.sent_us))
-    host.batch_floor_us = batch_floor_us;
-  host.is_drained = is_drained;
-  if (clocks) {
-    host.sent_us = sent_us;
-    host.came_us = reactor_.now_us();
-    watch_.heard(context.from, *clocks);
-    if (clock_.standing() == ClockStanding::kSuspect) judge_clock();
-  }
-  const bool followed = clock_.observe(*clock_us, reactor_);
-  if (!followed && !host.clock_refused) {
-    logger_.warn("the clock of a node is too far ahead and not followed host={} ahead_ms={}",
-                 context.from.to_string(), (*clock_us - clock_.own_us(reactor_)) / 1000);
-  }
-  host.clock_refused = !followed;
-  host.detector.heard(reactor_.now_us());
-  const bool came_up = !host.live;
-  host.live = true;
-  const HostId from = context.from;
-  if (came_up || started_anew) {
-    beat(from);  // so that it need not wait for our next
-    if (came_up)
-      logger_.info("node is up host={} endpoint={}", from.to_string(), context.from_endpoint);
-    if (liveness_) liveness_(from, true);
-  }
-  note_disk_usage(from, disk_usage);
-  note_stores(from, std::move(stores));
+  if (!context.from_endpoint.empty() && rpc_.peer(from) != context.from_endpoint)
+    rpc_.set_peer(from, context.from_endpoint);
+  const bool started_anew = note_progress(host, *heard);
+  note_clocks(from, host, *heard);
+  note_live(context, host, started_anew);
+  note_disk_usage(from, heard->disk_usage);
+  note_stores(from, std::move(heard->stores));
   if (const auto again = hosts_.find(from); again != hosts_.end())
-    note_facts(from, again->second, *start_number, std::move(facts));
-  if (heartbeat_) heartbeat_(from, entry);
+    note_facts(from, again->second, heard->start_number, std::move(heard->facts));
+  if (heartbeat_) heartbeat_(from, heard->entry);
 }
 
 std::optional<int64_t> Membership::batch_floor_us(const MetaState& state) const {

@@ -148,7 +148,15 @@ class Membership {
     LifeHeard life, life_before;
   };
   void tick();
+  struct Heartbeat;
   void on_message(const RpcContext& context, BytesView body);
+  /// Unset: it is not a heartbeat of a format that this program knows.
+  static std::optional<Heartbeat> read_heartbeat(BytesView body);
+  // What on_message() keeps of one, in this order: a floor of batches goes by the time of the
+  // heartbeat before it, which note_clocks() overwrites.
+  static bool note_progress(Host& host, const Heartbeat& heard);
+  void note_clocks(HostId from, Host& host, const Heartbeat& heard);
+  void note_live(const RpcContext& context, Host& host, bool started_anew);
   Bytes heartbeat(const Host& to) const;
   void judge_clock();
   void note_facts(HostId from, Host& host, uint64_t start_number, FactsTold told);

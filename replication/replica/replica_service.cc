@@ -292,6 +292,22 @@ void ReplicaService::run_waiting() {
   for (Waiting& item : due) item.retry();
 }
 
+// What the store itself waits for counts as a map that is behind: the write goes on when that has
+// come.
+MapStanding ReplicaService::standing_to_apply(uint32_t store, const storage::Mutation& mutation,
+                                              const Place& place,
+                                              const std::optional<Merged>& merged, bool is_logged) {
+  MapStanding now = place.standing;
+  if (now == MapStanding::kCurrent && place.tablet != nullptr)
+    now = standing_of_rows(store, mutation, *place.tablet, merged);
+  if (is_logged && now == MapStanding::kCurrent && !changes_.may_take(*place.table, store))
+    now = MapStanding::kAhead;
+  if (behind_.any() && now == MapStanding::kCurrent && place.tablet != nullptr &&
+      behind_.writes_wait(store, *place.tablet))
+    now = MapStanding::kAhead;
+  return now;
+}
+
 void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutation& mutation,
                            std::optional<Merged> merged, base::Deadline deadline,
                            ApplyCallback done) {
@@ -300,18 +316,11 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
     return;
   }
   const MetaSnapshot state = meta_.snapshot();
-  const auto [standing, tablet, table] =
-      place_of(*state, mutation.incarnation, mutation.position, epoch);
-  MapStanding now = standing;
-  if (now == MapStanding::kCurrent && tablet != nullptr)
-    now = standing_of_rows(store, mutation, *tablet, merged);
+  const Place place = place_of(*state, mutation.incarnation, mutation.position, epoch);
+  const auto [standing, tablet, table] = place;
   const bool is_logged = table != nullptr && table->change_log.has_value() &&
                          !(merged && TETRAD_MUTANT(merged_not_logged));
-  if (is_logged && now == MapStanding::kCurrent && !changes_.may_take(*table, store))
-    now = MapStanding::kAhead;
-  if (behind_.any() && now == MapStanding::kCurrent && tablet != nullptr &&
-      behind_.writes_wait(store, *tablet))
-    now = MapStanding::kAhead;
+  const MapStanding now = standing_to_apply(store, mutation, place, merged, is_logged);
   if (now == MapStanding::kAhead && reactor_.now_us() < deadline.at_us &&
       waiting_.size() < options_.waiting_max) {
     wait(deadline,

@@ -118,6 +118,11 @@ class ReplicaService {
   MapStanding standing_of_rows(uint32_t store, const storage::Mutation& mutation,
                                const partitioner::Tablet& tablet,
                                const std::optional<Merged>& merged);
+  /// Of a write at its place. kAhead: it waits, for a newer map, for the change log that it must
+  /// be noted in, or until the store has fetched what a power cut took.
+  MapStanding standing_to_apply(uint32_t store, const storage::Mutation& mutation,
+                                const Place& place, const std::optional<Merged>& merged,
+                                bool is_logged);
   bool lacks(uint32_t store, const storage::ReadCommand& command) const;
   static Error refusal(MapStanding standing);
   /// Runs `retry` with the next metadata, or when the deadline has come.
