@@ -9,7 +9,9 @@
 namespace tetrad::cql {
 namespace {
 
+// One line of log a minute for the node, whatever the number of clients that are only monitored.
 constexpr int64_t kLogEveryUs = 60'000'000;
+// Cassandra's word in its metrics for an address that is in no group.
 constexpr const char* kNoGroup = "Undefined";
 
 /// None of what is no address, as of a local one with the name of an interface.
@@ -34,6 +36,8 @@ Result<void> AddressFilter::check(ClientState& client, const SchemaSnapshot& sch
 
 bool AddressFilter::lets_in(const std::string& address, const Role& role,
                             const SchemaSnapshot& schema, base::MonotonicUs now_us) {
+  // Superusers may come from anywhere unless the option says that they are looked at, too, and so
+  // may a role that is bound to no group.
   const bool is_spared = !options_.checks_superusers && schema.roles()->is_superuser(role.name);
   const bool is_free = is_spared || role.address_groups.empty();
   if (is_free && options_.mode == AddressMode::kEnforce) return true;

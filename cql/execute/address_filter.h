@@ -29,6 +29,7 @@ enum class AddressMode : uint8_t {
 /// One per node, for all its shards. Thread-safe.
 class AddressFilter {
  public:
+  /// Fixed when the filter is made.
   struct Options {
     AddressMode mode = AddressMode::kAllowAll;
     bool checks_superusers = false;

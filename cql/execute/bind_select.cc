@@ -64,10 +64,33 @@ Result<void> SelectRun::bind() {
     rows_left_ = -1;  // there is one row
   }
   TETRAD_TRY_VOID(check_nearest_level());
-  const uint32_t product_max = context_.settings.in_cartesian_product_max;
   for (const SelectedKey& key : s.selected_keys_) TETRAD_TRY_VOID(key.check(evaluation_));
   if (s.group_error_) return std::unexpected(*s.group_error_);
-  // Of several wrong values Cassandra reports the first in this order.
+  TETRAD_TRY_VOID(bind_where());
+  TETRAD_TRY_VOID(bind_nearest(partition_limit));
+  TETRAD_TRY_VOID(check_counts());
+  filters_active_ = !filters_.empty();
+  nothing_ = clustering_.nothing || (partitions_.is_range && partitions_.range.empty()) ||
+             (!partitions_.is_range && partitions_.partitions.empty());
+  if (!clustering_.nothing) TETRAD_TRY_VOID(partitions_.check_keys());
+  if (s.is_aggregate_) warn_of_aggregate();
+  if (s.order_columns_ != 0 && s.where_.has_partition_key_in()) TETRAD_TRY_VOID(begin_sorting());
+  TETRAD_TRY_VOID(check_serial_level(limit));
+  for (const AggregateCall& call : s.aggregates_) {
+    aggregators_.push_back(call.function->make(functions_));
+  }
+  if (context_.options.paging_position) TETRAD_TRY_VOID(resume_page());
+  page_left_ = page_size_;
+  first_partition_ = next_partition_;
+  range_start_ = after_ ? after_->position : partitions_.range.start;
+  return {};
+}
+
+// Of several wrong values Cassandra reports the first in this order: filters, then the clustering
+// key of a scan, the partition key, the clustering key.
+Result<void> SelectRun::bind_where() {
+  const SelectStatement& s = statement_;
+  const uint32_t product_max = context_.settings.in_cartesian_product_max;
   TETRAD_TRY(filters_, s.where_.bind_filters(evaluation_));
   TETRAD_TRY(index_bounds_, s.where_.bind_index(filters_));
   const bool is_scan = !s.where_.has_partitions();
@@ -83,41 +106,34 @@ Result<void> SelectRun::bind() {
   if (!is_scan && !partitions_.partitions.empty()) {
     TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
   }
-  TETRAD_TRY_VOID(bind_nearest(partition_limit));
-  TETRAD_TRY_VOID(check_counts());
-  filters_active_ = !filters_.empty();
-  nothing_ = clustering_.nothing || (partitions_.is_range && partitions_.range.empty()) ||
-             (!partitions_.is_range && partitions_.partitions.empty());
-  if (!clustering_.nothing) TETRAD_TRY_VOID(partitions_.check_keys());
-  if (s.is_aggregate_) {
-    if (!s.where_.has_partition_key()) {
-      context_.warnings.push_back("Aggregation query used without partition key");
-    } else if (s.where_.has_partition_key_in() && !s.where_.on_token()) {
-      context_.warnings.push_back(
-          "Aggregation query used on multiple partition keys (IN restriction)");
-    }
+  return {};
+}
+
+// The texts are Cassandra's, which warns since such a query may read the whole table.
+void SelectRun::warn_of_aggregate() {
+  const Restrictions& where = statement_.where_;
+  if (!where.has_partition_key()) {
+    context_.warnings.push_back("Aggregation query used without partition key");
+  } else if (where.has_partition_key_in() && !where.on_token()) {
+    context_.warnings.push_back(
+        "Aggregation query used on multiple partition keys (IN restriction)");
   }
-  if (s.order_columns_ != 0 && s.where_.has_partition_key_in()) {
-    sorts_ = true;
-    if (context_.options.page_size > 0 && (s.is_aggregate_ || !nothing_)) {
-      return fail(ErrorCode::kInvalid,
-                  "Cannot page queries with both ORDER BY and a IN restriction on the partition "
-                  "key; you must either remove the ORDER BY or the IN and sort client side, or "
-                  "disable paging for this query");
-    }
-    // No partition can give more than the whole may have.
-    if (rows_left_ >= 0) {
-      partition_limit_ = partition_limit_ < 0 ? rows_left_ : std::min(partition_limit_, rows_left_);
-    }
+}
+
+// ORDER BY over an IN on the partition key: the rows of all partitions are kept until the last one
+// has been read, so there can be one page only.
+Result<void> SelectRun::begin_sorting() {
+  sorts_ = true;
+  if (context_.options.page_size > 0 && (statement_.is_aggregate_ || !nothing_)) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot page queries with both ORDER BY and a IN restriction on the partition "
+                "key; you must either remove the ORDER BY or the IN and sort client side, or "
+                "disable paging for this query");
   }
-  TETRAD_TRY_VOID(check_serial_level(limit));
-  for (const AggregateCall& call : s.aggregates_) {
-    aggregators_.push_back(call.function->make(functions_));
+  // No partition can give more than the whole may have.
+  if (rows_left_ >= 0) {
+    partition_limit_ = partition_limit_ < 0 ? rows_left_ : std::min(partition_limit_, rows_left_);
   }
-  if (context_.options.paging_position) TETRAD_TRY_VOID(resume_page());
-  page_left_ = page_size_;
-  first_partition_ = next_partition_;
-  range_start_ = after_ ? after_->position : partitions_.range.start;
   return {};
 }
 

@@ -7,6 +7,7 @@
 namespace tetrad::cql {
 
 namespace {
+// Both are in paging states that clients hold (feed_position.h): never renumber.
 constexpr uint8_t kVersion = 1;
 enum Phase : uint8_t { kLogs = 0, kScanBegins = 1, kScan = 2 };
 }  // namespace

@@ -8,6 +8,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// On disk, as the last byte of the value: never renumber (the grammar is in map_entry.h).
 constexpr char kPlain = 0, kWithKey = 1;
 constexpr size_t kTail = 5;  // u32 and mark
 
@@ -33,6 +34,7 @@ Result<MapEntry> decode_map_entry(BytesView encoded) {
   }
   if (encoded.size() >= kTail && encoded.back() == kWithKey) {
     const BytesView parts = encoded.substr(0, encoded.size() - kTail);
+    // The key's size stands behind it, so that a value is found without a copy.
     const auto size = base::load_big_endian<uint32_t>(encoded.data() + parts.size());
     if (size <= parts.size()) {
       const size_t value_size = parts.size() - size;

@@ -16,6 +16,7 @@ void PreparedTexts::put(BytesView id, Entry entry) {
   }
   found->second->entry = std::move(entry);
   bytes_ += found->second->bytes();
+  // The newest text stays even where it alone is over the limit of bytes.
   while (by_use_.size() > 1 && (by_use_.size() > count_max_ || bytes_ > bytes_max_)) {
     bytes_ -= by_use_.back().bytes();
     by_id_.erase(by_use_.back().id);

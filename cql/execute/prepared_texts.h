@@ -27,7 +27,9 @@ class PreparedTexts {
   PreparedTexts(size_t count_max, uint64_t bytes_max)
       : count_max_(count_max), bytes_max_(bytes_max) {}
 
+  /// Also of an id that is there already: its entry is replaced, and counts as used.
   void put(BytesView id, Entry entry);
+  /// Counts as a use.
   std::optional<Entry> find(BytesView id);
   size_t count();
 

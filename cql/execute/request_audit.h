@@ -37,6 +37,7 @@ class RequestAudit {
   }
 
  private:
+  /// One statement that the request prepares or runs; a batch has several.
   struct Part {
     StatementSubject subject;
     std::string text;

@@ -37,6 +37,7 @@ class RunningRequests {
       if (older_ != nullptr) older_->newer_ = newer_;
       (newer_ != nullptr ? newer_->older_ : list_.newest_) = older_;
     }
+    // Its neighbours point to it.
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
@@ -46,7 +47,7 @@ class RunningRequests {
    private:
     friend class RunningRequests;
     RunningRequests& list_;
-    Entry *older_, *newer_;
+    Entry *older_, *newer_;  // null at the ends of the list
   };
 
   /// Newest first.

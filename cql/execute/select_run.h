@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One execution of a SELECT: how it reads (execute_select.cc), and how rows become groups and cells
-// (select_output.cc).
+// One execution of a SELECT. Its members stand where their step does:
+//
+//   bind_select.cc      values, limits and guardrails; where a page begins
+//   execute_select.cc   the loop of a page: range or list of partitions
+//   select_chunks.cc    reads, and the room that their answers take
+//   select_in_place.cc  rows from this shard's store at once; aggregates that replicas fold
+//   select_rows.cc      filters, masks and limits, row by row
+//   nearest_rows.cc     the search for near vectors
+//   select_output.cc    groups, aggregates, cells, sorting
+//   select_charge.cc    what the page costs
 #pragma once
 
 #include <memory>
@@ -65,6 +73,10 @@ class SelectRun : protected SelectProgress {
 
   Result<std::optional<int64_t>> limit_value(const ExpressionPtr& expression);
   Result<void> bind();
+  /// Filters, index, partitions and clustering bounds; the step of bind() for WHERE.
+  Result<void> bind_where();
+  void warn_of_aggregate();
+  Result<void> begin_sorting();
   /// bind() and set_deadline(). False: they are too much work for the loop, nothing is done, and
   /// bind_off_loop() must do them.
   Result<bool> bind_on_loop();

@@ -10,9 +10,12 @@
 
 namespace tetrad::cql {
 
+/// Whether the table has a throughput limit. Inline: it is asked for each statement, most tables
+/// have none.
 inline bool is_limited(const ExecuteContext& context, TableIncarnation table) {
   return context.throughput != nullptr && context.throughput->limits(table);
 }
+/// Whether any of the mutations is of a table with a limit.
 bool is_limited(const ExecuteContext& context, std::span<const storage::Mutation> mutations);
 
 /// With what the request has cost before, which is reads of lists. Errors: kOverloaded.

@@ -41,10 +41,12 @@ class TraceStore {
   const base::Counter& dropped() const { return dropped_; }
 
  private:
+  /// Whether the replicated tables are there; the computed ones do not count.
   bool has_tables() const;
   Task<Result<void>> make_tables();
   Task<Result<void>> write(const TraceSession& session, const replication::Trace& trace,
                            ClientState& client, SchemaPtr schema);
+  /// The two INSERTs, anew where the schema has changed since.
   Result<void> prepare(const SchemaPtr& schema);
 
   base::Reactor& reactor_;

@@ -12,7 +12,7 @@
 
 namespace tetrad::cql {
 
-/// Native functions by name.
+/// Native functions by name, overloads in the order in which they were added.
 class FunctionTable {
  public:
   void add(ScalarFunction function) {
@@ -48,6 +48,8 @@ inline ScalarFunction pure_function(std::vector<TypePtr> arguments, TypePtr resu
   function.body = std::move(body);
   return function;
 }
+
+// The groups of functions, which scalar.cc puts together.
 
 void add_time_functions(FunctionTable& table);
 void add_blob_functions(FunctionTable& table);

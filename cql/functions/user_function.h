@@ -8,6 +8,7 @@
 
 namespace tetrad::cql {
 
+/// A function with a body in Lua as a call of it.
 ScalarFunctionPtr make_user_function(const FunctionSchema& function);
 /// Has `aggregate` set. Null when one of its functions is not there.
 ScalarFunctionPtr make_user_aggregate(const AggregateSchema& aggregate,

@@ -22,9 +22,11 @@ class WorkMeter {
   static constexpr uint64_t kCallNs = 50, kCallNsPerByte = 2;
   static constexpr uint64_t kScriptStepNs = 2;
 
+  /// Adds work that is done, or that is done next and cannot be cut.
   void charge(uint64_t ns) { done_ns_ += ns; }
   uint64_t done_ns() const { return done_ns_; }
 
+  /// A turn ends when this much more work is done, whatever the clock says.
   void begin_turn(uint64_t ns = kTurnNs) { turn_end_ns_ = done_ns_ + ns; }
   bool turn_is_over() const { return done_ns_ >= turn_end_ns_; }
 
@@ -51,6 +53,7 @@ class WorkMeter {
   }
 
  private:
+  // All three count the work of the whole request, from its beginning.
   uint64_t done_ns_ = 0, turn_end_ns_ = kTurnNs, limit_ns_ = UINT64_MAX;
   ConsistencyLevel level_ = ConsistencyLevel::kOne;
   bool writes_ = false;

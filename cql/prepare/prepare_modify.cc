@@ -328,7 +328,7 @@ class ModifyPreparer {
     made_ = std::make_shared<ModifyStatement>();
     made_->table_ = table_;
     made_->kind_ = kind;
-    // Such rows need a cell with the original key (execute_modify.cc, key_cell_value).
+    // Such rows need a cell with the original key (bind_modify.cc, key_cell_value).
     made_->lossy_clustering_ =
         std::ranges::any_of(table_->clustering(),
                             [](const ColumnSchema& column) { return can_be_lossy(*column.type); });

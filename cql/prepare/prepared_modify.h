@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // INSERT, UPDATE, DELETE and BATCH once their meaning is known. Made by prepare_modify.cc, run by
-// execute/execute_modify.cc and execute/execute_batch.cc.
+// execute/execute_modify.cc and execute/execute_batch.cc. Members of ModifyStatement stand where
+// their step does, all in execute/: keys in bind_modify.cc, reads that come first in read_lists.cc,
+// mutations in make_mutations.cc, counters in execute_counter.cc.
 #pragma once
 
 #include <memory>
@@ -212,7 +214,7 @@ class ModifyStatement final : public Statement {
 
  private:
   friend class ModifyPreparer;
-  struct RowWrite;
+  struct RowWrite;  // one call of add_mutations() (execute/make_mutations.cc)
 
   /// Seconds, 0 for none: USING TTL, otherwise the table's. Errors: kInvalid.
   Result<int32_t> ttl(EvalContext& context) const;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Definitions of computed tables become the same TableSchema objects as tables of users have, so
+// preparing and the schema tables treat them alike.
 #include "cql/system/computed_tables.h"
 
 #include <algorithm>
@@ -14,6 +16,7 @@ void ComputedTables::define(const std::string& keyspace, const std::string& name
   auto table = std::make_shared<TableSchema>();
   table->keyspace = keyspace;
   table->name = name;
+  // Computed tables count from here (virtual_tables.h).
   table->incarnation = TableIncarnation{0xF0000000u + static_cast<uint32_t>(sources_.size())};
   table->version = SchemaVersion{1};
   table->is_virtual = true;
@@ -21,6 +24,7 @@ void ComputedTables::define(const std::string& keyspace, const std::string& name
   const auto digest = base::sha256(keyspace + "." + name);
   table->id =
       TableId{Uuid::from_bytes(BytesView(reinterpret_cast<const char*>(digest.data()), 16))};
+  // Of no effect here. Cassandra's values, since DESCRIBE and drivers show them.
   table->options.caching = {{"keys", "ALL"}, {"rows_per_partition", "NONE"}};
   table->options.compaction = {
       {"class", "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy"},

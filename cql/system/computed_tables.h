@@ -17,8 +17,11 @@
 
 namespace tetrad::cql {
 
+/// Of one table; in any order, select_virtual_rows() sorts them.
 using VirtualRows = std::vector<VirtualRow>;
 
+/// The definitions of all computed tables of a shard. Filled when the system tables are made
+/// (system_tables.cc), only read afterwards.
 class ComputedTables {
  public:
   /// Gives at least the rows that the command wants. Errors: kInvalid for a command that the table
@@ -59,6 +62,7 @@ void define_role_tables(ComputedTables& tables);
 void define_empty_tables(ComputedTables& tables);
 /// The same of system_views.
 void define_empty_views(ComputedTables& tables);
+/// Tables about indexes, beside system_schema.indexes.
 void define_index_tables(ComputedTables& tables);
 
 /// Cells from what the server's own code holds.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of system_views, system_tetrad and others whose rows only the server can give: they are of the whole process,
-// of all its shards.
+// Tables of system_views, system_tetrad and others whose rows only the server can give: they are of
+// the whole process, of all its shards.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Estimates are made by reading the first partitions of this node's part of a tablet, with one row
+// each, at ONE: 500 partitions or 1 MiB. An estimate is good for 10 s, as long as the reported
+// bytes of the tablet stay the same; a refresh begins no read after 4 s, and the next one
+// goes on with what is left.
 #include "cql/system/size_estimates.h"
 
 #include <algorithm>
@@ -8,13 +12,16 @@
 namespace tetrad::cql {
 namespace {
 
+// Bounds of one read of a sample.
 constexpr uint32_t kSampledPartitions = 500;
 constexpr uint64_t kSampledBytesMax = 1u << 20;
+// How long an estimate is good; how long one refresh may go on.
 constexpr int64_t kFreshUs = 10'000'000, kRefreshUs = 4'000'000;
 
 /// As a part of the whole ring.
 double width_of(RingPosition start, RingPosition end) {
   const auto place = [](RingPosition p) {
+    // The sign bit turned over, so that the lowest token becomes 0.
     const auto token = static_cast<uint64_t>(p.token) ^ (uint64_t{1} << 63);
     return std::ldexp(static_cast<double>(token), -64) +
            std::ldexp(static_cast<double>(p.hash), -128);
@@ -31,6 +38,7 @@ std::optional<RingRange> primary_part(const partitioner::Tablet& tablet, HostId 
   const uint64_t count = tablet.replicas.size();
   const auto first = static_cast<uint64_t>(tablet.range.start.token);
   const uint64_t width = (static_cast<uint64_t>(tablet.range.end.token) - first) / count;
+  // Too narrow to cut: the first replica answers for all of it.
   if (width == 0) return index == 0 ? std::optional(tablet.range) : std::nullopt;
   const auto cut = [&](uint64_t at) {
     return RingPosition{static_cast<int64_t>(first + at * width), RingPosition::highest().hash};
@@ -98,6 +106,7 @@ Task<void> SizeEstimates::refresh(std::optional<std::string> keyspace, base::Rea
       entries_[tablet.id] = {estimate_tablet(*part, *read, bytes), reactor.now_us(), bytes};
     }
   }
+  // Of tablets that were split, merged, moved or dropped.
   std::erase_if(entries_, [&](const auto& entry) { return !known.contains(entry.first); });
 }
 

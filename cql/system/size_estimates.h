@@ -15,6 +15,7 @@
 
 namespace tetrad::cql {
 
+/// Of one node's part of a tablet; zeros: nothing was read, or nothing is there.
 struct TabletEstimate {
   int64_t partitions = 0, mean_bytes = 0;
 };
@@ -40,6 +41,7 @@ class SizeEstimates {
   TabletEstimate of(TabletId tablet) const;
 
  private:
+  /// The last estimate of a tablet, with what decides whether it is still good.
   struct Entry {
     TabletEstimate estimate;
     base::MonotonicUs made_us = 0;

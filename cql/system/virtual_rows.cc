@@ -76,6 +76,7 @@ Result<EncodedRow> encode_row(const TableSchema& table, const VirtualRow& row) {
 }
 
 bool wanted(const storage::ReadCommand& command, const Bytes& clustering_key) {
+  // Keys of a command ascend (storage/row/read_command.h).
   if (!command.rows.empty()) {
     return std::binary_search(command.rows.begin(), command.rows.end(), clustering_key);
   }
@@ -84,6 +85,8 @@ bool wanted(const storage::ReadCommand& command, const Bytes& clustering_key) {
                      [&](const auto& range) { return range.contains(clustering_key); });
 }
 
+// The partitions that the command asks for, by ring position and key; rows in the read's order.
+// A row of another partition is not encoded: a table may be large where a read of it is small.
 Result<std::vector<EncodedPartition>> encode(const TableSchema& table,
                                              const std::vector<VirtualRow>& rows,
                                              const storage::ReadCommand& command) {
@@ -125,6 +128,7 @@ Result<storage::ReadResult> select_virtual_rows(const TableSchema& table,
     if (after != nullptr) {
       const auto here = std::pair(partition.position, BytesView(partition.key));
       const auto there = std::pair(after->position, BytesView(after->partition_key));
+      // Without a clustering key the position stands behind all of its partition.
       if (here < there || (here == there && !after->clustering_key)) continue;
       is_resumed = here == there;
     }
@@ -141,7 +145,7 @@ Result<storage::ReadResult> select_virtual_rows(const TableSchema& table,
       if (!wanted(command, row.clustering_key)) continue;
       if (in_partition >= command.per_partition_limit) break;
       if (result.live_row_count >= command.row_limit || bytes >= command.bytes_limit) {
-        stopped = true;
+        stopped = true;  // there is a row more: complete_up_to says where to go on
         break;
       }
       data.rows.push_back({result.arena.copy(row.clustering_key), result.arena.copy(row.record)});

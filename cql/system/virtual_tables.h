@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables whose rows are computed when they are read: system, system_schema, system_virtual_schema,
-// system_auth, system_distributed, system_traces, system_views and system_tetrad. They answer the same ReadCommand as a replica does, so
-// SELECT has one way to run.
+// system_auth, system_distributed, system_traces, system_views and system_tetrad. They answer the
+// same ReadCommand as a replica does, so SELECT has one way to run.
 #pragma once
 
 #include <memory>
@@ -18,6 +18,8 @@
 
 namespace tetrad::cql {
 
+/// The computed tables as a SELECT reads them: prepare_read(), which may wait, then read(), which
+/// does not. One per shard.
 class VirtualTables {
  public:
   virtual ~VirtualTables() = default;
@@ -56,8 +58,10 @@ struct LocalNodeFacts {
 void define_gossip_table(ComputedTables& tables, replication::MetaService& meta,
                          const LocalNodeFacts& facts);
 
+/// system_tetrad.throughput: what clients use of the throughputs of tables and keyspaces.
 void define_throughput_table(ComputedTables& tables, replication::MetaService& meta);
 
+/// Of system_tetrad: partitions, moves, partition_skew and key_location.
 void define_placement_tables(ComputedTables& tables, replication::MetaService& meta);
 
 /// One per shard, with the shard's `meta`, which outlives the object, as does what `of_node` asks.

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// From a row of a base table to the place of its row in a view, and back. Both rows have the same
+// values in their keys; the view has one column more in its key at most (key_column()), in another
+// order. A key is taken apart into values (read_key) and put together in the other table's order.
+//
+// Clustering keys may lose bytes in the ordered encoding; a row that has lost some keeps its values
+// in a key cell, which is read first here and made anew for the other table.
 #include "cql/views/view_maker.h"
 
 #include <algorithm>
@@ -31,6 +37,8 @@ bool split_key_cell(BytesView cell, size_t count, std::vector<BytesView>& out) {
   return true;
 }
 
+/// One view of one base table, made of the schemas of both; immutable. A place that is unset: the
+/// row cannot be in the view, or its key does not decode.
 class SchemaView final : public storage::ViewMaker {
  public:
   SchemaView(const TableSchema& base, const TableSchema& view, TableIncarnation incarnation)
@@ -129,6 +137,7 @@ class SchemaView final : public storage::ViewMaker {
   }
 
  private:
+  /// How one clustering column is encoded.
   struct Clustering {
     TypePtr type;
     bool descending;
@@ -182,6 +191,7 @@ class SchemaView final : public storage::ViewMaker {
       if (!present || !*present) return false;
       sizes.push_back(key.decoded.size() - begun);
     }
+    // Views are made once all is decoded: `decoded` may have moved while it grew.
     const char* at = key.decoded.data();
     for (const size_t size : sizes) {
       key.values.emplace_back(at, size);
@@ -220,6 +230,7 @@ storage::ViewMakersPtr view_makers_of(const replication::MetaState& state,
     makers->push_back(std::make_shared<SchemaView>(**schema, **view, info->incarnation));
   }
   if (makers->empty()) return nullptr;
+  // By incarnation, so that the list does not depend on the order of names.
   std::ranges::sort(*makers, {}, &storage::ViewMaker::incarnation);
   return makers;
 }
