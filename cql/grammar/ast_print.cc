@@ -10,11 +10,13 @@
 namespace tetrad::cql::ast {
 namespace {
 
+// One visitor of several lambdas.
 template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 
+// Prints the items with ", " between them.
 template <class Items, class Print>
 std::string joined(const Items& items, Print print) {
   std::string text;
@@ -67,6 +69,7 @@ class SelectorPrinter {
   }
   std::string print_node(const ColumnSelector& node) const { return node.name.text; }
   std::string print_node(const TermSelector& node) const { return to_string(node.term); }
+  // Also when count(1) was written.
   std::string print_node(const CountRowsSelector&) const { return "count"; }
   std::string print_node(const WriteTimeSelector& node) const {
     using Kind = WriteTimeSelector::Kind;
@@ -139,6 +142,7 @@ class SelectorPrinter {
   const std::string_view keyspace_;
 };
 
+// The right side of a relation or a condition; a marker is "?" whether it has a name or not.
 std::string print_values(RelationOperator op, bool in_marker, const std::vector<Term>& values) {
   switch (op) {
     case RelationOperator::kIsNotNull:
@@ -248,6 +252,8 @@ std::string to_string(const FunctionName& name) {
   return name.keyspace ? fmt::format("{}.{}", to_string(*name.keyspace), function) : function;
 }
 
+// Cassandra completes a class without a package before it looks for it, and messages show the
+// completed name. Parameters in parentheses are left as written.
 std::string full_class_name(const CqlType& type) {
   constexpr std::string_view kNameCharacters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.&$";
@@ -333,6 +339,8 @@ std::string to_string(const Term& term) {
                  [](const TypeCastTerm& t) {
                    return fmt::format("({}){}", to_string(*t.type), to_string(*t.argument));
                  },
+                 // Terms with operators are calls of functions to Cassandra, and messages show
+                 // these.
                  [](const ArithmeticTerm& t) {
                    return fmt::format("system.\"{}\"({}, {})", operator_function(t.op),
                                       to_string(*t.left), to_string(*t.right));
@@ -372,6 +380,7 @@ std::string to_string(const Relation& relation) {
       target = fmt::format("token({})", columns());
       break;
     case Relation::Target::kCustomIndex:
+      // Without a blank behind the comma, as Cassandra.
       return fmt::format("expr({},{})", to_string(*relation.index), to_string(relation.values[0]));
     case Relation::Target::kChangeFeed:
       target = "COSMOS_CHANGEFEED_START_TIME()";

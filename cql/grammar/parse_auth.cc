@@ -12,6 +12,7 @@ namespace tetrad::cql {
 ast::RoleName Parser::role_name() {
   ast::RoleName result;
   result.position = here();
+  // Cassandra's grammar has a rule for the marker, only to refuse it with this text.
   if (is(TokenKind::kQuestionMark)) {
     fail("Bind variables cannot be used for role names");
   } else if (is(TokenKind::kString)) {
@@ -111,12 +112,15 @@ void Parser::role_option(ast::RoleOptions& options) {
   const auto once = [&](bool seen, std::string_view option) {
     if (seen) fail(fmt::format("Multiple definition for property '{}'", option));
   };
+  // TRUE or FALSE behind the sign; what the grammar calls BOOLEAN has no other spelling.
   const auto boolean = [&] {
     expect(TokenKind::kEqual);
     if (accept(Keyword::kTrue)) return true;
     if (!accept(Keyword::kFalse) && !failed_) fail_mismatch(index_, "BOOLEAN");
     return false;
   };
+  // PASSWORD = 'x' | HASHED PASSWORD = 'x' | OPTIONS = {…} | SUPERUSER = b | LOGIN = b
+  //  ACCESS TO (ALL DATACENTERS | DATACENTERS {…}) | ACCESS FROM (ALL CIDRS | CIDRS {…})
   if (accept(Keyword::kPassword)) {
     expect(TokenKind::kEqual);
     std::string password = string_literal();
@@ -175,6 +179,7 @@ std::vector<std::string> Parser::strings_in_braces() {
   return result;
 }
 
+// One table: each word that names a permission.
 std::optional<ast::Permission> Parser::permission_at(size_t ahead) {
   switch (peek(ahead).keyword) {
     case Keyword::kCreate:
@@ -205,6 +210,7 @@ std::optional<ast::Permission> Parser::permission_at(size_t ahead) {
 void Parser::permissions(bool& all, std::vector<ast::Permission>& permissions) {
   if (accept(Keyword::kAll)) {
     all = true;
+    // ALL and ALL PERMISSIONS mean the same, and so do SELECT and SELECT PERMISSION below.
     accept(Keyword::kPermissions);
     return;
   }
@@ -262,6 +268,8 @@ ast::Statement Parser::revoke() {
   return result;
 }
 
+// The word after LIST decides. What fits nothing is reported at that word, with LIST as the
+// beginning of the input, since Cassandra's parser looks ahead from there.
 ast::Statement Parser::list() {
   const size_t from = index_;
   advance();
@@ -295,6 +303,7 @@ ast::Statement Parser::list() {
 ast::Resource Parser::resource() {
   using Kind = ast::Resource::Kind;
   ast::Resource result;
+  // A table may be called `all`: then no plural follows.
   if (is(Keyword::kAll) && is_any({Keyword::kKeyspaces, Keyword::kTables, Keyword::kRoles,
                                    Keyword::kFunctions, Keyword::kMbeans},
                                   1)) {
@@ -346,6 +355,7 @@ ast::Resource Parser::resource() {
     result.arguments = types_in_parentheses();
     return result;
   }
+  // Everything else is a table, with or without the word in front.
   if (!accept(Keyword::kTable)) accept(Keyword::kColumnfamily);
   result.kind = Kind::kTable;
   result.table = table_name();

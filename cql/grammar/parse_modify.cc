@@ -45,6 +45,8 @@ ast::Modification Parser::insert() {
     } else {
       fail_no_viable();
     }
+    // What becomes of columns that the object does not name: DEFAULT NULL, also when nothing is
+    // written, or DEFAULT UNSET.
     if (accept(Keyword::kDefault)) {
       if (accept(Keyword::kUnset)) {
         result.default_unset = true;
@@ -63,6 +65,8 @@ ast::Modification Parser::insert() {
   result.columns = names_in_parentheses();
   expect(Keyword::kValues);
   expect(TokenKind::kLeftParenthesis);
+  // Whether there are as many values as columns is checked when the statement is prepared, with
+  // Cassandra's text.
   result.values.reserve(result.columns.size());
   do {
     result.values.push_back(term());
@@ -98,6 +102,7 @@ ast::Assignment Parser::assignment() {
   result.column = name();
   if (accept(TokenKind::kEqual)) {
     assignment_value(result);
+    // `c += x` is `c = c + x`; there is no `-=` that prepends.
   } else if (is(TokenKind::kPlusEqual) || is(TokenKind::kMinusEqual)) {
     result.kind = is(TokenKind::kPlusEqual) ? Kind::kAdd : Kind::kSubtract;
     advance();
@@ -124,6 +129,8 @@ ast::Assignment Parser::assignment() {
 // number behind it.
 void Parser::assignment_value(ast::Assignment& assignment) {
   using Kind = ast::Assignment::Kind;
+  // A name with a sign or a number behind it is the column itself; whether it is the same column is
+  // checked only after the value was read, so an error in the value comes first.
   if (names(peek()) && !starts_function_call() &&
       (is_any({TokenKind::kPlus, TokenKind::kMinus, TokenKind::kInteger}, 1))) {
     const ast::Identifier column = name();
@@ -203,6 +210,8 @@ ast::Delete Parser::delete_statement() {
   }
   expect(Keyword::kFrom);
   result.table = table_name();
+  // Of Cassandra's grammar only TIMESTAMP; TIMEOUT may stand before or behind it. A TTL is a syntax
+  // error.
   if (accept(Keyword::kUsing)) {
     if (is_timeout()) {
       result.attributes.timeout = timeout();
@@ -237,7 +246,9 @@ ast::Batch Parser::batch() {
   }
   expect(Keyword::kBatch);
   result.attributes = attributes();
+  // No other statement may stand in a batch; the first word that begins none ends the list.
   while (is_any({Keyword::kInsert, Keyword::kUpdate, Keyword::kDelete})) {
+    // Errors of a statement in a batch count from that statement.
     start_ = here();
     if (is(Keyword::kInsert)) {
       result.statements.push_back(insert());
@@ -247,6 +258,7 @@ ast::Batch Parser::batch() {
       result.statements.emplace_back(delete_statement());
     }
     check_count(result.statements.size());
+    // One between two statements, or none.
     accept(TokenKind::kSemicolon);
   }
   expect(Keyword::kApply);

@@ -13,6 +13,8 @@ bool Parser::names(const Token& token) {
   return use != KeywordUse::R && use != KeywordUse::F;
 }
 
+// Each word has one KeywordUse (types/keyword.h), after the rules of Cassandra's grammar: as a
+// function's name more words may stand than as a column's, since a parenthesis follows.
 bool Parser::names_function(const Token& token) {
   if (token.kind == TokenKind::kIdentifier || token.kind == TokenKind::kQuotedName) return true;
   if (token.kind != TokenKind::kKeyword) return false;
@@ -28,6 +30,7 @@ bool Parser::names_type(const Token& token) {
   return use == KeywordUse::B || use == KeywordUse::K;
 }
 
+// Lower case is of ASCII only: other letters cannot stand in an unquoted name.
 ast::Identifier Parser::take_identifier() {
   const Token& token = peek();
   ast::Identifier identifier{value(token), token.kind == TokenKind::kQuotedName,
@@ -91,6 +94,7 @@ ast::FunctionName Parser::function_name() {
   return result;
 }
 
+// A copy of the token, because expect() moves on and a failure replaces the last token.
 std::string Parser::string_literal() {
   const Token token = peek();
   if (!expect(TokenKind::kString)) return {};

@@ -25,6 +25,7 @@ std::vector<ast::Relation> Parser::where_clause() {
   return relations;
 }
 
+// The first tokens decide; a column called token or expr needs quotes before a parenthesis.
 ast::Relation Parser::relation() {
   Level level(*this);
   ast::Relation result;
@@ -89,6 +90,7 @@ std::optional<RelationOperator> Parser::accept_comparison() {
 }
 
 // BETWEEN a AND b; the word is no keyword of Cassandra 5.0.
+// The lexer gives an identifier, so the letters are compared here in any case.
 bool Parser::accept_between(ast::Relation& relation) {
   constexpr std::string_view kWord = "between";
   const Token& token = peek();
@@ -119,6 +121,8 @@ void Parser::in_values(bool& in_marker, std::vector<ast::Term>& values) {
   values = terms_until(TokenKind::kRightParenthesis);
 }
 
+// (a, b) [NOT] IN (marker | ( tuples or markers )) | (a, b) BETWEEN x AND y | (a, b) comparison
+// (tuple | marker)
 void Parser::tuple_relation(ast::Relation& relation) {
   relation.target = ast::Relation::Target::kTuple;
   relation.columns = names_in_parentheses();
@@ -175,6 +179,7 @@ void Parser::compared_term(ast::Relation& relation) {
   relation.values.push_back(term());
 }
 
+// token(a, b) (comparison term | BETWEEN term AND term)
 void Parser::token_relation(ast::Relation& relation) {
   relation.target = ast::Relation::Target::kToken;
   advance();
@@ -265,6 +270,8 @@ void Parser::condition_clause(bool& if_exists, std::vector<ast::Condition>& cond
   } while (accept(Keyword::kAnd));
 }
 
+// name [[term] | .field] (comparison term | IN values | CONTAINS [KEY] term); CONTAINS of whole
+// columns only.
 ast::Condition Parser::condition() {
   ast::Condition result;
   result.column = name();

@@ -64,6 +64,7 @@ ast::IndexTarget Parser::index_target() {
   return result;
 }
 
+// A view's SELECT has no clause but WHERE, and its PRIMARY KEY stands outside of any column list.
 ast::CreateView Parser::create_view() {
   ast::CreateView result;
   result.position = start_;
@@ -105,6 +106,7 @@ ast::CreateFunction Parser::create_function(bool or_replace) {
     } while (accept(TokenKind::kComma));
     expect(TokenKind::kRightParenthesis);
   }
+  // RETURNS NULL ON NULL INPUT | CALLED ON NULL INPUT
   if (accept(Keyword::kReturns)) {
     expect(Keyword::kNull);
   } else if (accept(Keyword::kCalled)) {
@@ -118,6 +120,7 @@ ast::CreateFunction Parser::create_function(bool or_replace) {
   expect(Keyword::kReturns);
   result.returns = type();
   expect(Keyword::kLanguage);
+  // A keyword or a quoted name is no language.
   if (!is(TokenKind::kIdentifier)) expect(TokenKind::kIdentifier);
   result.language = take_identifier().text;
   expect(Keyword::kAs);
@@ -130,6 +133,7 @@ ast::CreateAggregate Parser::create_aggregate(bool or_replace) {
   result.position = start_;
   result.or_replace = or_replace;
   result.if_not_exists = if_not_exists();
+  // Without a keyspace: SFUNC and FINALFUNC are of the aggregate's own.
   const auto plain_function_name = [&]() -> ast::Identifier {
     if (names_function(peek())) return take_identifier();
     fail_no_viable();

@@ -39,6 +39,7 @@ ast::Select Parser::select() {
       check_count(result.order_by.size());
     } while (accept(TokenKind::kComma));
   }
+  // Clauses in one fixed order, as in Cassandra: a LIMIT before PER PARTITION LIMIT is an error.
   if (accept(Keyword::kPer)) {
     expect(Keyword::kPartition);
     expect(Keyword::kLimit);
@@ -49,6 +50,7 @@ ast::Select Parser::select() {
     expect(Keyword::kFiltering);
     result.allow_filtering = true;
   }
+  // As ScyllaDB has it, behind everything else.
   if (is(Keyword::kUsing) && is_timeout(1)) {
     advance();
     result.timeout = timeout();

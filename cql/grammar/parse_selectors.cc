@@ -19,6 +19,8 @@ std::vector<ast::SelectItem> Parser::select_items() {
   return items;
 }
 
+// The rules mirror those of terms (parse_terms.cc), with differences of Cassandra's grammar: signs may
+// be repeated, and what may follow is checked behind bare columns only.
 ast::Selector Parser::selector() {
   Level level(*this);
   ast::Selector left = selector_product();
@@ -65,6 +67,7 @@ ast::Selector Parser::selector_with_modifiers() {
   height_ = 1;
   const size_t from = index_;
   ast::Selector source = simple_selector();
+  // Only for seen_: Cassandra has looked one token behind a constant, and error texts show it.
   if (std::holds_alternative<ast::TermSelector>(source.node)) peek(1);
   // Behind a bare column Cassandra notices at once what follows no column at all.
   if (std::holds_alternative<ast::ColumnSelector>(source.node) && index_ == from + 1) {
@@ -111,6 +114,7 @@ ast::Selector Parser::bracket_modifier(ast::Selector source) {
   const int32_t source_height = height_;
   advance();
   std::optional<ast::Term> lower, upper;
+  // Cassandra does not see a subscript in x[] and x[..] and misses FROM.
   if (is(TokenKind::kRightBracket)) fail_mismatch(bracket, "K_FROM");
   int32_t height = 1;
   if (!is(TokenKind::kRange)) {
@@ -211,6 +215,8 @@ ast::Selector Parser::cast_selector() {
 
 ast::Selector Parser::function_selector() {
   const ast::Position position = here();
+  // count(*), count(1) and system.count(1) count rows; count(column) is a function over values.
+  // Only the bare word takes the star.
   bool is_count = is(Keyword::kCount) && is(TokenKind::kLeftParenthesis, 1);
   const bool counts_rows = is_count;
   ast::FunctionName function = function_name();
