@@ -102,8 +102,8 @@ ast::Assignment Parser::assignment() {
   result.column = name();
   if (accept(TokenKind::kEqual)) {
     assignment_value(result);
-    // `c += x` is `c = c + x`; there is no `-=` that prepends.
   } else if (is(TokenKind::kPlusEqual) || is(TokenKind::kMinusEqual)) {
+    // `c += x` is `c = c + x`; there is no `-=` that prepends.
     result.kind = is(TokenKind::kPlusEqual) ? Kind::kAdd : Kind::kSubtract;
     advance();
     result.value = term();

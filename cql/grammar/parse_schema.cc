@@ -151,8 +151,8 @@ void Parser::table_option(ast::TableOptions& options) {
     order.column = name();
     if (accept(Keyword::kDesc)) {
       order.descending = true;
-      // Other than in ORDER BY the direction must be written.
     } else if (!accept(Keyword::kAsc)) {
+      // Other than in ORDER BY the direction must be written.
       fail_no_viable();
     }
     options.clustering_order.push_back(std::move(order));

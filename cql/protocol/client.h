@@ -55,6 +55,8 @@ struct BatchStatement {
 
 using StartupOption = std::pair<std::string_view, std::string_view>;
 
+/// One for each opcode of a request. What the version of `head` does not have is left out, but for
+/// a custom payload, which the caller sets from v4 on only.
 void append_startup(Bytes& out, const RequestHead& head, std::span<const StartupOption> options);
 void append_options(Bytes& out, const RequestHead& head);
 void append_query(Bytes& out, const RequestHead& head, std::string_view text,
@@ -67,9 +69,12 @@ void append_execute(Bytes& out, const RequestHead& head, BytesView id, BytesView
                     const Parameters& parameters);
 void append_batch(Bytes& out, const RequestHead& head, BatchType type,
                   std::span<const BatchStatement> statements, const Parameters& parameters);
+/// `events`: "TOPOLOGY_CHANGE", "STATUS_CHANGE", "SCHEMA_CHANGE".
 void append_register(Bytes& out, const RequestHead& head, std::span<const std::string_view> events);
+/// Without a token the protocol's null is sent.
 void append_auth_response(Bytes& out, const RequestHead& head, std::optional<BytesView> token);
 /// The token of SASL PLAIN.
+/// RFC 4616 with an empty authorization id: NUL user NUL password.
 Bytes plain_token(std::string_view user, std::string_view password);
 
 // Responses. Views point into the envelope's body.
@@ -82,6 +87,8 @@ struct Column {
 
 /// The metadata of a result or of markers; views point into the body of the response.
 struct Metadata {
+  // What the flags of the metadata say (v5, 4.2.5.2): no_metadata when the request asked to skip
+  // it, new_id when a prepared statement's metadata has changed since it was prepared.
   bool no_metadata = false;
   int32_t column_count = 0;
   std::vector<Column> columns;  // none if no_metadata
@@ -95,6 +102,7 @@ struct Metadata {
 class CellReader {
  public:
   explicit CellReader(BytesView cells) : rest_(cells) {}
+  /// Cells have no end of a row: after column_count of them the next row begins.
   bool at_end() const { return rest_.empty(); }
   /// Not at_end(). decode_response() has checked the cells.
   std::optional<BytesView> next();
@@ -174,6 +182,7 @@ struct Response {
 };
 
 /// Errors: kProtocol, kCorruption for a type that cannot be read.
+/// Checks the whole body before it returns, so that the views in the reply need no checks.
 Result<Response> decode_response(const Envelope& envelope);
 
 }  // namespace tetrad::cql::client

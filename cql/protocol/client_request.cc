@@ -8,6 +8,8 @@
 namespace tetrad::cql::client {
 namespace {
 
+// The header first, its length patched by finish(): the mirror of EnvelopeWriter for requests,
+// which have no warnings and no tracing id.
 class RequestWriter {
  public:
   RequestWriter(Bytes& out, const RequestHead& head, Opcode opcode)
@@ -31,6 +33,7 @@ class RequestWriter {
   void finish() {
     const size_t size = out_.size() - start_ - kEnvelopeHeaderBytes;
     TETRAD_ASSERT(size <= INT32_MAX);
+    // The length stands in the last four of the nine bytes.
     base::store_big_endian(out_.data() + start_ + 5, static_cast<int32_t>(size));
   }
 
@@ -39,6 +42,7 @@ class RequestWriter {
   const size_t start_;
 };
 
+// [value]: -1 is null, -2 is "not set" (v4 and later).
 void append_value(Bytes& out, const WireValue& value) {
   if (value.has_bytes()) {
     append_bytes(out, value.bytes);
@@ -70,6 +74,7 @@ void append_parameters(Bytes& out, int version, const Parameters& p) {
   if (version >= 5) {
     append_int(out, flags);
   } else {
+    // Flags have one byte before v5; those above 0xFF are of v5 only (flags_of).
     append_int(out, static_cast<uint8_t>(flags));
   }
   if (!p.values.empty()) {

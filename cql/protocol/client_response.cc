@@ -29,6 +29,7 @@ std::vector<std::string> read_string_list(WireReader& reader, const char* what) 
   return strings;
 }
 
+// v5 says of each replica why it failed; before, the number alone was sent.
 std::vector<std::pair<std::string, uint16_t>> read_failures(WireReader& reader, int version) {
   std::vector<std::pair<std::string, uint16_t>> failures;
   const int32_t count = reader.i32("failures");
@@ -55,6 +56,7 @@ void read_outcome(WireReader& reader, Detail& detail) {
   detail.required = reader.i32("required");
 }
 
+// One table: behind code and message each code has its own fields (native protocol v5, section 9).
 std::optional<base::ErrorDetail> read_detail(WireReader& reader, int version, ErrorCode code) {
   base::TimeoutDetail timeout{};
   base::FailureDetail failure{};
@@ -144,6 +146,7 @@ Result<std::vector<Column>> read_columns(WireReader& reader, bool global, int32_
   return columns;
 }
 
+// 0x01 global table, 0x02 more pages, 0x04 no metadata, 0x08 the metadata has changed.
 Result<Metadata> read_metadata(WireReader& reader, bool of_markers, int version) {
   Metadata metadata;
   const auto flags = static_cast<uint32_t>(reader.i32("flags"));
@@ -173,6 +176,7 @@ Result<Reply> read_rows(WireReader& reader, int version) {
   if (rows.row_count < 0) return fail(ErrorCode::kProtocol, "{} rows", rows.row_count);
   for (int32_t row = 0; row < rows.row_count && reader.ok(); ++row) {
     for (int32_t i = 0; i < rows.metadata.column_count && reader.ok(); ++i) reader.bytes("cell");
+    // Rows without columns have no bytes, and their number is the server's word alone.
     if (rows.metadata.column_count == 0) break;
   }
   if (!reader.ok()) return malformed(reader);
@@ -271,6 +275,7 @@ Result<Reply> read_reply(WireReader& reader, Opcode opcode, int version) {
   }
 }
 
+// In this order, each only if its flag is set: tracing id, warnings, custom payload.
 void read_prefix(WireReader& reader, uint8_t flags, Response& out) {
   if ((flags & envelope_flag::kTracing) != 0) {
     const BytesView id = reader.raw(16, "tracing id");

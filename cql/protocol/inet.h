@@ -16,6 +16,7 @@ namespace tetrad::cql {
 /// members.
 struct Inet {
   std::array<uint8_t, 16> octets{};
+  // As in [inet] of the protocol: u8 size, the octets, i32 port.
   uint8_t size = 4;  // 4 or 16
   int32_t port = 0;
 

@@ -44,6 +44,7 @@ BytesView WireReader::utf8(BytesView text, const char* what) {
   return {};
 }
 
+// A negative length is no null here: statements always have a text.
 BytesView WireReader::long_string(const char* what) {
   const int32_t size = i32(what);
   if (size < 0) fail(what);

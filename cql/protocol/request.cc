@@ -199,6 +199,8 @@ Result<void> read_execute(WireReader& reader, int version, ExecuteRequest& out) 
   return read_parameters(reader, version, false, out.parameters);
 }
 
+// Each statement brings its own values; they go into one list, and the statement notes its part of
+// it.
 Result<void> read_batch(WireReader& reader, int version, BatchRequest& out) {
   const uint8_t type = reader.u8("batch type");
   if (type > static_cast<uint8_t>(BatchType::kCounter)) {
@@ -228,6 +230,7 @@ Result<void> read_batch(WireReader& reader, int version, BatchRequest& out) {
   return read_parameters(reader, version, true, out.parameters);
 }
 
+// Names in any case, as Java's valueOf of an upper-cased word in Cassandra.
 Result<void> read_register(WireReader& reader, RegisterRequest& out) {
   const uint16_t count = reader.u16("event types");
   for (uint16_t i = 0; i < count && reader.ok(); ++i) {
@@ -247,6 +250,7 @@ Result<void> read_register(WireReader& reader, RegisterRequest& out) {
   return {};
 }
 
+// Where a request has one, it stands before the message.
 Result<void> read_custom_payload(WireReader& reader, int version, PayloadEntries& out) {
   if (version < 4) {
     return fail(ErrorCode::kProtocol,
@@ -264,6 +268,7 @@ Result<void> read_custom_payload(WireReader& reader, int version, PayloadEntries
   return {};
 }
 
+// The most frequent ones first.
 Result<void> read_message(WireReader& reader, Opcode opcode, int version, RequestMessage& out) {
   switch (opcode) {
     case Opcode::kExecute:

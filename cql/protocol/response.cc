@@ -21,6 +21,7 @@ constexpr int32_t kSchemaChange = 5;
 constexpr uint32_t kGlobalTable = 0x01;
 constexpr uint32_t kNoMetadata = 0x04;
 
+// A message that is one [string].
 void append_message(Bytes& out, const ReplyHead& head, Opcode opcode, std::string_view text) {
   EnvelopeWriter envelope(out, head, opcode);
   append_string(out, text);
@@ -52,6 +53,7 @@ void append_marker_metadata(Bytes& out, int version, const PreparedReply& prepar
   append_column_specs(out, prepared.markers, version);
 }
 
+// Null: the statement gives no rows, or a conditional one, whose columns are known when it has run.
 void append_result_metadata(Bytes& out, int version, const EncodedMetadata* metadata) {
   if (metadata == nullptr) {
     append_int(out, kNoMetadata);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The words of SCHEMA_CHANGE (native protocol v5, 4.2.5.5 and 4.2.6).
 #include "cql/protocol/schema_change.h"
 
 namespace tetrad::cql {

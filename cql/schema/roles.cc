@@ -15,11 +15,13 @@ using enum Permission;
 
 constexpr int kFormat = 1;
 
+// "data/ks" is below "data"; "datax" is not.
 bool is_below(std::string_view resource, std::string_view root) {
   return resource.size() > root.size() && resource.starts_with(root) &&
          resource[root.size()] == '/';
 }
 
+// The path without its root: "ks/t" of "data/ks/t".
 std::string_view below(std::string_view resource, std::string_view root) {
   return resource.substr(root.size() + 1);
 }
@@ -64,11 +66,13 @@ std::optional<std::string> parent_of(std::string_view resource) {
     return std::string(resource.substr(0, first));
   }
   const std::string_view keyspace = resource.substr(0, second);
+  // The parent of a table is all tables of its keyspace, the parent of those the keyspace.
   if (!is_below(resource, kAllData) || resource.substr(second + 1) == "*")
     return std::string(keyspace);
   return fmt::format("{}/*", keyspace);
 }
 
+// The forms are Cassandra's, which clients see in errors and in LIST PERMISSIONS.
 std::string shown_resource(std::string_view resource) {
   if (resource == kAllData) return "<all keyspaces>";
   if (resource == kAllFunctions) return "<all functions>";
@@ -92,6 +96,7 @@ std::string shown_resource(std::string_view resource) {
 }
 
 PermissionSet applicable_to(std::string_view resource) {
+  // For each kind of resource what Cassandra lets be granted on it; GRANT ALL means this set.
   if (resource == kAllRoles) return set_of(kCreate, kAlter, kDrop, kAuthorize, kDescribe);
   if (is_below(resource, kAllRoles)) return set_of(kAlter, kDrop, kAuthorize, kDescribe);
   if (resource == kAllMbeans || is_below(resource, kAllMbeans))
@@ -120,6 +125,7 @@ std::string role_text(const Role& role) {
   if (!role.member_of.empty()) out["member_of"] = role.member_of;
   if (!role.datacenters.empty()) out["datacenters"] = role.datacenters;
   if (!role.address_groups.empty()) out["cidr_groups"] = role.address_groups;
+  // By name and not by bit, so that the order of Permission may change.
   for (const auto& [resource, permissions] : role.grants)
     for (size_t i = 0; i < kPermissions; ++i)
       if ((permissions >> i & 1) != 0) out["grants"][resource].push_back(kPermissionNames[i]);
@@ -158,6 +164,7 @@ const Role* RoleSet::find(std::string_view name) const {
 
 std::vector<const Role*> RoleSet::with_granted(std::string_view name) const {
   std::map<std::string_view, const Role*> found;
+  // From role to role, each once, however they are granted to each other.
   std::vector<std::string_view> waiting = {name};
   while (!waiting.empty()) {
     const Role* role = find(waiting.back());
@@ -173,6 +180,7 @@ std::vector<const Role*> RoleSet::with_granted(std::string_view name) const {
 bool RoleSet::is_superuser(std::string_view name) const {
   const Role* role = find(name);
   if (role == nullptr) return false;
+  // The common case without a walk: this is asked for each statement.
   if (role->is_superuser || role->member_of.empty()) return role->is_superuser;
   return std::ranges::any_of(with_granted(name), &Role::is_superuser);
 }
@@ -186,6 +194,7 @@ PermissionSet RoleSet::permissions(std::string_view name, std::string_view resou
   if (is_superuser(name)) return applicable_to(resource);
   PermissionSet out = 0;
   const std::vector<const Role*> roles = with_granted(name);
+  // From the resource up to its root: what was granted on a parent holds for all below.
   for (std::optional<std::string> path = std::string(resource); path; path = parent_of(*path)) {
     for (const Role* role : roles) {
       const auto grant = role->grants.find(*path);

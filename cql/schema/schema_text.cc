@@ -27,6 +27,7 @@ constexpr int kFormat = 1;
 // By ColumnKind; they are stored.
 constexpr const char* kKindNames[] = {"partition_key", "clustering", "static", "regular"};
 
+// Errors: kCorruption; a newer kind is read by no older program.
 Result<ColumnKind> kind_named(const std::string& name) {
   for (int i = 0; i < 4; ++i) {
     if (name == kKindNames[i]) return static_cast<ColumnKind>(i);
@@ -53,6 +54,8 @@ ThroughputSetting read_throughput(const json& in) {
           in.value(kAutoscaleMaxThroughput, uint32_t{0})};
 }
 
+// Names of the options in CQL. What an option does not have is left out where older programs wrote
+// nothing.
 json options_json(const TableOptions& options) {
   json out;
   out["comment"] = options.comment;
@@ -83,6 +86,7 @@ json options_json(const TableOptions& options) {
   return out;
 }
 
+// at() for what every program has written, value() for what came later: an older text lacks it.
 TableOptions read_options(const json& in) {
   TableOptions out;
   out.comment = in.at("comment");
@@ -117,6 +121,7 @@ TableOptions read_options(const json& in) {
   return out;
 }
 
+// Constants in hexadecimal, each beside its type; null is JSON's null.
 json mask_json(const ColumnMask& mask) {
   json types = json::array(), values = json::array();
   for (size_t i = 0; i < mask.arguments.size(); ++i) {
@@ -135,6 +140,7 @@ Result<ColumnMaskPtr> read_mask(const json& in, const std::string& keyspace,
   auto mask = std::make_shared<ColumnMask>();
   mask->keyspace = in.at("keyspace");
   mask->function = in.at("function");
+  // A function of another keyspace could be dropped without this table's knowledge.
   if (!mask->is_native() && mask->keyspace != keyspace)
     return fail(ErrorCode::kCorruption, "a mask with a function of keyspace {}", mask->keyspace);
   for (const json& text : in.at("argument_types")) {
@@ -171,6 +177,7 @@ json indexes_json(const TableSchema& table) {
   return out;
 }
 
+// The inverse of names[value].
 template <class Enum, size_t n>
 Result<Enum> word_of(const char* const (&names)[n], const std::string& name) {
   for (size_t i = 0; i < n; ++i) {
@@ -190,6 +197,8 @@ Result<void> read_indexes(const json& in, TableSchema& table) {
     index.column = item.at("column");
     index.options = item.at("options").get<std::map<std::string, std::string>>();
     index.id = item.at("id");
+    // Claims on disk have these ids in their keys: one that could be given again would find another
+    // index's claims.
     if (index.id == 0 || index.id >= table.next_index_id)
       return fail(ErrorCode::kCorruption, "id {} of index {}", index.id, index.name);
     if (!index.options.contains("target"))
@@ -387,11 +396,14 @@ Result<TypePtr> read_type_text(const std::string& text, const UdtResolver& resol
     for (const json& field : in.at("fields")) {
       names.push_back(field.at("name"));
       auto type = parse_type(field.at("type").get<std::string>(), resolve_udt);
+      // Not corrupt: SchemaSnapshot::read_types() comes back when the type that it needs has been
+      // read.
       if (!type) return fail(ErrorCode::kNotFound, "{}", type.error().message);
       types.push_back(std::move(*type));
     }
     TypePtr type =
         make_udt(in.at("keyspace"), in.at("name"), std::move(names), std::move(types), false);
+    // Types hold each other, so their bounds are checked where one is put together.
     TETRAD_TRY_VOID(check_type_size(*type));
     return type;
   });
@@ -433,6 +445,7 @@ std::string aggregate_text(const AggregateSchema& aggregate) {
               {"final_function", aggregate.final_function},
               {"state_type", aggregate.state_type->cql_text()},
               {"return_type", aggregate.return_type->cql_text()}};
+  // Bytes of the state's type; without one the state begins as null.
   if (aggregate.initial_condition) {
     out["initial_condition"] = base::to_hex(*aggregate.initial_condition);
   }
