@@ -15,6 +15,8 @@ namespace tetrad::cql {
 
 namespace {
 
+// Argument `index` as text; numbers are converted, as Lua's own library does. The view is good
+// while the argument is on the stack.
 std::string_view check_text(lua_State* state, int index) {
   size_t size = 0;
   const char* text = luaL_checklstring(state, index, &size);
@@ -30,6 +32,7 @@ size_t start_offset(lua_Integer start, size_t size) {
 
 // --- string ---
 
+// Index 0 without captures is the whole match.
 void push_capture(lua_State* state, const PatternMatcher& matcher, std::string_view subject,
                   size_t index, size_t start, size_t end) {
   if (index >= matcher.capture_count()) {
@@ -64,6 +67,8 @@ void check_error(lua_State* state, const PatternMatcher& matcher) {
 /// Where `needle` begins at `from` or behind it; in time linear in both.
 size_t find_plain(std::string_view text, std::string_view needle, size_t from) {
   if (needle.empty()) return from;
+  // Knuth, Morris and Pratt: fallback[i] is the length of the longest proper prefix of needle[0..i]
+  // that is also its end.
   std::vector<size_t> fallback(needle.size(), 0);
   for (size_t i = 1, matched = 0; i < needle.size(); ++i) {
     while (matched != 0 && needle[i] != needle[matched]) matched = fallback[matched - 1];
@@ -78,6 +83,7 @@ size_t find_plain(std::string_view text, std::string_view needle, size_t from) {
   return std::string_view::npos;
 }
 
+// string.find and string.match: the former gives places first, and may search for plain text.
 int find_or_match(lua_State* state, bool is_find) {
   const std::string_view subject = check_text(state, 1);
   std::string_view pattern = check_text(state, 2);
@@ -142,6 +148,7 @@ int gmatch_step(lua_State* state) {
   return 0;
 }
 
+// Matching begins when the iterator is called; what it keeps is in upvalues.
 int string_gmatch(lua_State* state) {
   const std::string_view subject = check_text(state, 1);
   check_text(state, 2);
@@ -249,6 +256,7 @@ int string_rep(lua_State* state) {
     return 1;
   }
   const uint64_t each = text.size() + separator.size();
+  // Before the memory is taken: std::string's is not counted by Lua's allocator.
   if (static_cast<uint64_t>(count) > meter_of(state).bytes_max / each) {
     return luaL_error(state, "resulting string too large");
   }
@@ -305,6 +313,7 @@ int charged_by_size(lua_State* state) {
   return call_original(state);
 }
 
+// n log n comparisons; those of strings cost by their length.
 int charged_sort(lua_State* state) {
   luaL_checktype(state, 1, LUA_TTABLE);
   const uint64_t size = lua_rawlen(state, 1);
@@ -503,6 +512,7 @@ void seal(lua_State* state) {
   lua_setmetatable(state, -2);
 }
 
+// dump would show bytecode, which a function could not load anyway.
 void push_string_library(lua_State* state) {
   luaL_requiref(state, "string", luaopen_string, 0);
   remove(state, "dump");
@@ -537,6 +547,7 @@ void push_table_library(lua_State* state) {
   seal(state);
 }
 
+// Random numbers would differ between nodes.
 void push_math_library(lua_State* state) {
   luaL_requiref(state, "math", luaopen_math, 0);
   remove(state, "random");

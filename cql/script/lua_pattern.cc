@@ -14,6 +14,7 @@
 namespace tetrad::cql {
 
 namespace {
+// As in Lua's own matcher (MAXCCALLS), so that the same patterns are too complex.
 constexpr int kDepthMax = 200;
 constexpr char kEscape = '%';
 constexpr const char* kTooMuch = "the function does too much work";
@@ -53,12 +54,15 @@ size_t PatternMatcher::match(size_t s, size_t p) {
     }
     if (c == ')') return close_capture(s, p + 1);
     if (c == '$' && p + 1 == pattern_.size()) return s == subject_.size() ? s : kNone;
+    // %bxy: from an x to the y that balances it.
     if (c == kEscape && next == 'b') {
       s = match_balanced(s, p + 2);
       if (s == kNone) return kNone;
       p += 4;
       continue;
     }
+    // %f[set]: a frontier: the character before is not in the set and this one is. Both ends of the
+    // subject count as '\0'.
     if (c == kEscape && next == 'f') {
       p += 2;
       if (p == pattern_.size() || pattern_[p] != '[') {
@@ -116,6 +120,7 @@ size_t PatternMatcher::match_more(size_t s, size_t p, size_t after) {
   }
 }
 
+// First none, then one more for each time that the rest does not match.
 size_t PatternMatcher::match_fewest(size_t s, size_t p, size_t after) {
   while (true) {
     const size_t end = match(s, after + 1);
@@ -141,6 +146,7 @@ size_t PatternMatcher::match_balanced(size_t s, size_t p) {
   return kNone;
 }
 
+// %1 to %9: the text of an earlier capture once more.
 size_t PatternMatcher::match_capture_again(size_t s, char digit) {
   const auto index = static_cast<size_t>(digit - '1');
   if (digit == '0' || index >= capture_count_ || captures_[index].kind != Capture::Kind::kClosed) {
@@ -152,6 +158,8 @@ size_t PatternMatcher::match_capture_again(size_t s, char digit) {
   return subject_.substr(s).starts_with(text) ? s + text.size() : kNone;
 }
 
+// A capture that does not lead to a match is taken back, so that another way finds the list as it
+// was.
 size_t PatternMatcher::open_capture(size_t s, size_t p, Capture::Kind kind) {
   if (capture_count_ == kCapturesMax) return give_up("too many captures");
   captures_[capture_count_++] = {kind, s, 0};
@@ -228,6 +236,7 @@ bool PatternMatcher::set_contains(unsigned char c, size_t p, size_t last) const 
 }
 
 bool PatternMatcher::class_contains(unsigned char c, unsigned char letter) {
+  // By the C library in the locale "C", which the server never leaves: ASCII only.
   int inside = 0;
   switch (std::tolower(letter)) {
     case 'a':

@@ -29,6 +29,7 @@ void push_text(lua_State* state, BytesView text) {
   lua_pushlstring(state, text.data(), text.size());
 }
 
+// Places count from 1, as Lua's.
 void push_items(lua_State* state, const DataType& type, std::span<const BytesView> items) {
   lua_createtable(state, static_cast<int>(items.size()), 0);
   for (size_t i = 0; i < items.size(); ++i) {
@@ -37,6 +38,7 @@ void push_items(lua_State* state, const DataType& type, std::span<const BytesVie
   }
 }
 
+// Fields that are null leave a gap in the table: reading them gives nil.
 void push_fields(lua_State* state, const DataType& type, BytesView value) {
   const auto fields = take(state, split_tuple(type, value));
   lua_newtable(state);
@@ -97,6 +99,7 @@ std::string_view text_at(lua_State* state, int index, const DataType& type) {
 }
 
 /// varint and decimal: a number or its digits.
+/// A float that has no fraction is taken for a varint, 1e300 as well.
 Bytes wide_number_at(lua_State* state, int index, const DataType& type) {
   if (lua_isinteger(state, index) != 0) {
     const lua_Integer value = lua_tointeger(state, index);
@@ -113,6 +116,7 @@ Bytes wide_number_at(lua_State* state, int index, const DataType& type) {
   return take(state, from_string(type, text_at(state, index, type)));
 }
 
+// A field that is not there is 0.
 lua_Integer duration_field(lua_State* state, int index, const char* name, int64_t least,
                            int64_t most) {
   lua_getfield(state, index, name);
@@ -133,6 +137,7 @@ Bytes duration_at(lua_State* state, int index) {
 }
 
 /// Lists, sets and vectors.
+/// By rawlen: a list with nils in it may end at any of them, as Lua defines its length.
 Bytes items_at(lua_State* state, int index, const DataType& type) {
   const auto size = lua_rawlen(state, index);
   const bool is_vector = type.kind() == TypeKind::kVector;
@@ -154,6 +159,7 @@ Bytes items_at(lua_State* state, int index, const DataType& type) {
                                        : join_list(views);
 }
 
+// lua_next() gives keys in no order; join_sorted_map() makes one value of them on every node.
 Bytes map_at(lua_State* state, int index, const DataType& type) {
   std::vector<std::pair<Bytes, Bytes>> entries;
   lua_pushnil(state);

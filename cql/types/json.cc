@@ -21,11 +21,13 @@ namespace {
 
 using Kind = JsonValue::Kind;
 
+// "Expected a map, but got a Integer: 1", with Java's class, as Cassandra words it.
 std::unexpected<Error> expected(std::string_view what, const JsonValue& value) {
   return fail(ErrorCode::kInvalid, "Expected {}, but got a {}: {}", what, value.java_class(),
               value.java_text());
 }
 
+// Values of JSON as bytes of a type. `now_ms_` is what "now" means in a text of a timestamp.
 class Converter {
  public:
   explicit Converter(std::optional<int64_t> now_ms) : now_ms_(now_ms) {}
@@ -102,6 +104,7 @@ class Converter {
     if (value.kind != Kind::kString) return expected(what, value);
     return from_string(type, value.text, now_ms_);
   }
+  // Cassandra reads the number's text: 1.0 is refused by the type, with its words.
   Result<Bytes> small_integer(const DataType& type, const JsonValue& value,
                               std::string_view what) const {
     if (value.kind != Kind::kString && value.kind != Kind::kInteger && value.kind != Kind::kFloat)
@@ -113,6 +116,7 @@ class Converter {
     if (value.kind != Kind::kInteger) return std::nullopt;
     return std::strtod(value.text.c_str(), nullptr);
   }
+  // varint and decimal. JSON's integers have all their digits here; its floats have become doubles.
   static Result<Bytes> number_text(const JsonValue& value, std::string_view name, bool decimal) {
     const std::string written = value.java_text();
     if (decimal && written.empty()) return Bytes();
@@ -249,6 +253,7 @@ class Converter {
     return join_tuple(views);
   }
 
+  // Fields that are not named are null, as all fields are for {}.
   Result<Bytes> udt(const DataType& type, const JsonValue& value) const {
     if (value.kind != Kind::kObject) return expected("a map", value);
     std::vector<OptionalBytes> fields(type.components().size());
@@ -286,6 +291,7 @@ void append_key(std::string& out, const DataType& type, OptionalView key) {
   }
 }
 
+// False: the bytes do not read. What was appended until then is taken back by append_value().
 bool append_collection(std::string& out, const DataType& type, BytesView value) {
   auto reader = CollectionReader::open(type, value);
   if (!reader) return false;
@@ -367,6 +373,7 @@ void append_native(std::string& out, const DataType& type, BytesView value) {
     out += "\"\"";
     return;
   }
+  // Bytes of another type than the column's: shown as they are, as a blob.
   if (!validate(type, value)) return append_hex(out, value);
   const std::string text = to_string(type, value);
   switch (type.kind()) {
@@ -412,6 +419,7 @@ Result<OptionalBytes> from_json(const DataType& type, std::string_view json,
   return from_json(type, value, now_ms);
 }
 
+// JSON's null is null here; inside of a value convert() decides.
 Result<OptionalBytes> from_json(const DataType& type, const JsonValue& value,
                                 std::optional<int64_t> now_ms) {
   if (value.kind == Kind::kNull) return std::nullopt;
@@ -441,6 +449,8 @@ std::string json_column_name(std::string_view name) {
   return out;
 }
 
+// The inverse of json_column_name() as far as it matters: only upper case makes the quotes
+// necessary.
 std::string quote_json_column_name(std::string_view name) {
   const bool lower =
       std::none_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; });

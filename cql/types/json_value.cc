@@ -38,6 +38,7 @@ void append_utf8(std::string& out, uint32_t c) {
   }
 }
 
+// Recursive descent over the text, which outlives it; at_ is the byte that is looked at.
 class Parser {
  public:
   explicit Parser(std::string_view json) : text_(json) {}
@@ -70,6 +71,7 @@ class Parser {
   }
 
   Result<JsonValue> parse_value(int depth) {
+    // Both bounds are checked before a value takes memory; the depth also bounds the C++ stack.
     if (depth > kJsonDepthMax) return bad("Document nesting is too deep");
     if (++values_ > kJsonValuesMax) {
       return fail(ErrorCode::kInvalid, "Error decoding JSON string: more than {} values in it",
@@ -144,6 +146,7 @@ class Parser {
     } else {
       value.kind = JsonValue::Kind::kFloat;
       value.number = std::strtod(value.text.c_str(), nullptr);
+      // Floats are doubles from here on, as Jackson makes them; integers keep their digits.
       value.text.clear();
     }
     return value;
@@ -169,6 +172,7 @@ class Parser {
     }
     if (mark != 'u') return bad("Unrecognized character escape");
     TETRAD_TRY(uint32_t c, parse_hex4());
+    // Two escapes make one character beyond U+FFFF; a first half without its second stands alone.
     if (c >= 0xD800 && c < 0xDC00 && text_.substr(at_).starts_with("\\u")) {
       const size_t before = at_;
       at_ += 2;
@@ -184,6 +188,8 @@ class Parser {
     return {};
   }
 
+  // From the quote that at_ stands on to the one behind the string. UTF-8 was checked for the whole
+  // text.
   Result<void> parse_string(std::string& out) {
     ++at_;
     while (at_ < text_.size()) {
@@ -251,6 +257,7 @@ class Parser {
 
 }  // namespace
 
+// The class that Jackson makes of the value; its name is part of error texts.
 std::string_view JsonValue::java_class() const {
   switch (kind) {
     case Kind::kNull:
@@ -271,6 +278,7 @@ std::string_view JsonValue::java_class() const {
   std::unreachable();
 }
 
+// As Java prints them: arrays "[1, 2]", objects "{a=1}", without quotes.
 std::string JsonValue::java_text() const {
   switch (kind) {
     case Kind::kNull:

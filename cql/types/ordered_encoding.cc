@@ -24,6 +24,7 @@ namespace tetrad::cql {
 namespace {
 
 // kEnd is below every tag, so that a collection sorts before the longer ones that begin with it.
+// null before empty before values, which is the order of compare_nullable().
 constexpr uint8_t kNull = 0x10, kEmpty = 0x20, kValue = 0x30, kEnd = 0x00;
 constexpr size_t kShortVarint = 119;  // 0x80 + 119 = 0xF7
 constexpr uint8_t kLongPositive = 0xF8, kLongNegative = 0x07;
@@ -37,6 +38,8 @@ void append_fixed(Bytes& out, Int value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
+// Values are validated before they come here; this is for those that came by another way, and for
+// types without values.
 std::unexpected<Error> wrong_bytes(const DataType& type, BytesView value) {
   return fail(ErrorCode::kInvalid, "{} bytes are no value of the type {}", value.size(),
               type.cql_text());
@@ -53,6 +56,7 @@ Result<void> append_signed(Bytes& out, const DataType& type, BytesView value) {
   return {};
 }
 
+// What Java's floatToIntBits and doubleToLongBits give for every NaN.
 template <class UInt>
 constexpr UInt kCanonicalNan = sizeof(UInt) == 4 ? static_cast<UInt>(0x7fc00000)
                                                  : static_cast<UInt>(0x7ff8000000000000ULL);
@@ -116,6 +120,7 @@ Result<void> append_decimal(Bytes& out, BytesView value) {
   }
   append_u8(out, parts.negative ? kDecimalNegative : kDecimalPositive);
   const size_t start = out.size();
+  // The exponent decides first, biased so that it sorts as an unsigned number.
   append_fixed<uint64_t>(out, static_cast<uint64_t>(parts.exponent) ^ (uint64_t{1} << 63));
   for (size_t i = 0; i < parts.digits.size(); i += 2) {
     const int high = parts.digits[i] - '0';
@@ -164,6 +169,7 @@ Result<void> append_uuid(Bytes& out, const DataType& type, BytesView value) {
 Result<void> append_component(Bytes& out, const DataType& type, OptionalView value);
 Result<void> append_payload(Bytes& out, const DataType& type, BytesView value);
 
+// Elements one after another, each with its tag; kEnd is below all tags.
 Result<void> append_collection(Bytes& out, const DataType& type, BytesView value) {
   TETRAD_TRY(CollectionReader reader, CollectionReader::open(type, value));
   while (!reader.at_end()) {
@@ -378,6 +384,7 @@ Result<void> read_collection(Bytes& out, const DataType& type, OrderedCursor& in
   return {};
 }
 
+// A tuple that ended early gets its missing fields back as nulls: one of the forms that are lossy.
 Result<void> read_tuple(Bytes& out, const DataType& type, OrderedCursor& in) {
   bool ended = false;
   for (const TypePtr& field : type.components()) {
@@ -503,6 +510,7 @@ Result<OptionalBytes> decode_ordered(BytesView& in, const DataType& type, bool d
   return value;
 }
 
+// Decodes and drops: a component's end is known only when it has been read.
 Result<BytesView> skip_ordered(BytesView& in, const DataType& type, bool descending) {
   const BytesView before = in;
   Bytes value;

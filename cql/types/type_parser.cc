@@ -49,6 +49,7 @@ struct RawType {
   std::vector<RawType> parts;
   int64_t dimension = 0;
 
+  // What Cassandra's parser takes inside frozen<>: collections, tuples, vectors and user types.
   bool can_freeze() const { return known == nullptr && !is_class; }
   bool is_collection() const {
     return known == nullptr && kind >= TypeKind::kList && kind <= TypeKind::kMap;
@@ -56,6 +57,7 @@ struct RawType {
   bool is_udt() const { return known == nullptr && kind == TypeKind::kUdt; }
   bool is(TypeKind native) const { return known != nullptr && known->kind() == native; }
 
+  // Also everything inside, as far as it can be frozen.
   void freeze() {
     frozen = true;
     for (RawType& part : parts) {
@@ -91,6 +93,8 @@ struct RawType {
   }
 };
 
+// One of two readers of CQL types: this one makes types of them, grammar/parse_types.cc parts of a
+// statement's tree.
 class CqlTypeParser {
  public:
   explicit CqlTypeParser(std::string_view text) : text_(text) {}
@@ -174,6 +178,7 @@ class CqlTypeParser {
     if (!name.was_quoted && take('<')) {
       return name.text == "frozen" ? parse_frozen(depth) : parse_parameters(name.text, depth);
     }
+    // "int" in quotes is a user type, as in the grammar of statements.
     if (!name.was_quoted) type.known = native_type_named(name.text);
     if (type.known == nullptr) {
       type.kind = TypeKind::kUdt;
@@ -226,6 +231,7 @@ class CqlTypeParser {
       type.kind = TypeKind::kVector;
     } else if (word == "tuple") {
       type.kind = TypeKind::kTuple;
+      // A tuple ends where no comma follows.
       count = SIZE_MAX;
     } else {
       return syntax("no such parameterised type");
@@ -247,6 +253,7 @@ class CqlTypeParser {
       at_ = static_cast<size_t>(end - text_.data());
     }
     TETRAD_TRY_VOID(expect('>'));
+    // A tuple is always frozen, and so is what it holds.
     if (type.kind == TypeKind::kTuple) type.freeze();
     return type;
   }
@@ -300,6 +307,7 @@ Result<TypePtr> build_vector(const RawType& raw, TypePtr element) {
   return make_vector(std::move(element), static_cast<uint32_t>(raw.dimension));
 }
 
+// The resolver gives the type unfrozen, as CREATE TYPE made it.
 Result<TypePtr> build_udt(const RawType& raw, const UdtResolver& resolve_udt) {
   TypePtr found;
   if (resolve_udt) {
@@ -349,6 +357,7 @@ Result<void> check_class(const DataType& type, const UdtResolver& resolve_udt) {
     }
     if (found == nullptr)
       return fail(ErrorCode::kInvalid, "Unknown type {}.{}", type.keyspace(), type.name());
+    // A class spells out the fields: they must be those of the keyspace's type.
     if (*(type.is_frozen() ? freeze(found) : found) != type) {
       return fail(ErrorCode::kInvalid, "The class given for type {}.{} does not have its fields",
                   type.keyspace(), type.name());
@@ -402,8 +411,10 @@ Result<TypePtr> build(const RawType& raw, const UdtResolver& resolve_udt) {
 
 constexpr std::string_view kPackage = "org.apache.cassandra.db.marshal.";
 
+// FrozenType around each level, and ReversedType around all.
 constexpr int kClassDepthMax = 2 * kTypeDepthMax + 2;
 
+// Whitespace may stand between all parts; names are compared with their case.
 class ClassNameParser {
  public:
   explicit ClassNameParser(std::string_view text) : text_(text) {}
@@ -463,6 +474,7 @@ class ClassNameParser {
     if (name.starts_with(kPackage)) name.remove_prefix(kPackage.size());
     if (name == "UserType") return parse_udt(depth);
     if (name == "VectorType") return parse_vector(depth);
+    // Kinds before kList are the native ones.
     for (auto kind = TypeKind::kAscii; kind < TypeKind::kList;
          kind = static_cast<TypeKind>(static_cast<int>(kind) + 1)) {
       const TypePtr& type = native_type(kind);
@@ -493,6 +505,7 @@ class ClassNameParser {
       if (open > 0) return bad("expecting ')'");
     }
     const std::string_view written = text_.substr(start, at_ - start);
+    // Brought to Cassandra's own spelling, since drivers compare the names of classes.
     if (is_composite_class(written)) {
       if (deepest + depth > kClassDepthMax)
         return fail(ErrorCode::kInvalid, "types may nest {} deep at most", kTypeDepthMax);
@@ -500,6 +513,7 @@ class ClassNameParser {
       return make_custom(std::move(parsed.name));
     }
     std::string class_name(written);
+    // A class without a package is one of Cassandra's.
     if (name.find('.') == std::string_view::npos && name.size() == full.size())
       class_name.insert(0, kPackage);
     return make_custom(std::move(class_name));
@@ -558,6 +572,7 @@ class ClassNameParser {
     if (!take('(')) return bad("expecting '('");
     TETRAD_TRY(TypePtr element, parse_one(depth + 1));
     if (!take(',')) return bad("expecting ','");
+    // Only for its dimension: build_vector() has the checks.
     RawType raw;
     const std::string_view number = word();
     const auto [end, error] =

@@ -7,6 +7,7 @@
 namespace tetrad::cql {
 namespace {
 
+// Of a type with all that it holds.
 struct Size {
   uint64_t parts = 1, name_bytes = 0;
 };

@@ -43,6 +43,7 @@ Bytes make_bigint(int64_t value) { return make_fixed(value); }
 Bytes make_timestamp(int64_t unix_ms) { return make_fixed(unix_ms); }
 Bytes make_time(int64_t nanos_of_day) { return make_fixed(nanos_of_day); }
 Bytes make_date(uint32_t shifted_days) { return make_fixed(shifted_days); }
+// Dates are unsigned, with 1970-01-01 at 2^31.
 Bytes make_date_of_days(int64_t days_since_epoch) {
   return make_fixed(static_cast<uint32_t>(days_since_epoch + (int64_t{1} << 31)));
 }
@@ -113,6 +114,8 @@ void append_unsigned_vint(Bytes& out, uint64_t value) {
     buffer[i] = static_cast<char>(value);
     value >>= 8;
   }
+  // The first byte has `extra` ones in front, then as many bits of the value as are left in it. 300
+  // is 81 2c.
   buffer[0] = extra == 8 ? '\xff' : static_cast<char>((0xff00 >> extra) | value);
   out.append(buffer, static_cast<size_t>(extra) + 1);
 }
@@ -135,6 +138,7 @@ Result<CollectionReader> CollectionReader::open(BytesView bytes, int parts_per_e
     return fail(ErrorCode::kInvalid, "Not enough bytes to read a collection");
   };
   if (bytes.size() < 4) return too_short();
+  // A negative count is an empty collection, as Java's loops have it.
   const auto count = base::load_big_endian<int32_t>(bytes.data());
   CollectionReader reader;
   reader.rest_ = bytes.substr(4);
@@ -167,6 +171,7 @@ void CollectionBuilder::add(BytesView part) {
   writer.raw(part);
   ++parts_;
 }
+// The four bytes at the front were kept for the count.
 Bytes CollectionBuilder::finish(int parts_per_element) && {
   const size_t count = parts_ / static_cast<size_t>(parts_per_element);
   base::store_big_endian(out_.data(), static_cast<int32_t>(count));
@@ -307,6 +312,7 @@ Bytes join_tuple(std::span<const OptionalView> fields) {
   return out;
 }
 
+// As for_each_element() reads them: no count, and a length only where the elements' own may differ.
 Bytes join_vector(const DataType& type, std::span<const BytesView> elements) {
   TETRAD_ASSERT(elements.size() == type.dimension());
   Bytes out;
@@ -351,6 +357,7 @@ namespace {
 
 constexpr auto kBad = ErrorCode::kInvalid;
 
+// Three vints, zigzag: months, days, nanoseconds. Bytes behind them are not looked at.
 Result<void> validate_duration(BytesView bytes) {
   if (bytes.size() < 3)
     return fail(kBad, "Expected at least 3 bytes for a duration ({})", bytes.size());
@@ -401,6 +408,7 @@ Result<void> validate_fields(const DataType& type, BytesView bytes) {
   return for_each_field(type, bytes, [&](size_t i, OptionalView field) -> Result<void> {
     if (!field) return {};
     Result<void> valid = validate(*type.components()[i], *field);
+    // Only of user types Cassandra's text names the field.
     if (valid || type.kind() == TypeKind::kTuple) return valid;
     return fail(valid.error().code, "Failure validating the {}; {}", field_name(type, i),
                 valid.error().message);
