@@ -51,6 +51,7 @@ class Serving final : public NodeControls {
   const Logger logger_;
   std::string rpc_address_;
   std::unique_ptr<Listener> listener_;
+  // serves_: clients may connect. stopped_: for good, serve_clients() is refused from then on.
   bool serves_ = false, stopped_ = false;
   std::vector<uint64_t> timeouts_ms_;  // in the order of the table in serving.cc
   double trace_probability_ = 0;

@@ -2,6 +2,10 @@
 // A shard: one thread's part of a node, with its event loop, its store, its connections and all
 // that a request passes between the two. Shards are made and ended by the node, on the main thread,
 // while none of them runs; the main thread then runs the first.
+//
+// Order of life: the node makes reactor, log, store, transport, replication and data;
+// prepare_serving() the rest; threads begin; drain() and stop_serving() end what clients see before
+// the parts behind it go.
 #pragma once
 
 #include <memory>
@@ -53,6 +57,7 @@ struct Shard {
   /// Closes what is open, and drops what still runs.
   void stop_serving();
 
+  // From 0; also the number of its store.
   const uint32_t number;
   AsioReactor& reactor;
   std::unique_ptr<StallWatch> stalls;
@@ -62,6 +67,7 @@ struct Shard {
   std::unique_ptr<replication::TcpTransport> transport;
   std::unique_ptr<replication::ReplicationShard> replication;  // null: the first shard
   std::unique_ptr<replication::DataPlane> data;
+  // Made by prepare_serving(). Each uses those above it, so they end from the last to the first.
   std::unique_ptr<cql::VirtualTables> virtual_tables;
   std::unique_ptr<cql::QueryProcessor> processor;
   std::unique_ptr<EventHub> events;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a table of this process is put together from what its shards hold.
+//
+// A statement reads such a table on whatever shard it runs: so the rows cross threads twice, and
+// nothing is locked.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a cluster can serve, as one node sees it.
+//
+// /health is about this process, /ready about what its clients can do: a node is ready when it
+// serves and obstacles() is empty. Orchestrators take nodes down one after another by it.
 #pragma once
 
 #include <functional>

@@ -11,6 +11,7 @@ namespace tetrad::server {
 enum class Letters : uint8_t { kKept, kLower, kUpper };
 
 /// "b, A" as {"A", "b"}: sorted, blanks left out.
+/// Empty names between commas are left out, too.
 std::vector<std::string> names_in(const std::string& list, Letters letters);
 
 }  // namespace tetrad::server

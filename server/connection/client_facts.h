@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the admin port and system_views tell of a client.
+//
+// Made on the connection's shard when somebody asks, and sent to the asker: nothing is kept.
 #pragma once
 
 #include <cstdint>

@@ -47,6 +47,7 @@ struct ConnectionLimits {
 
 /// Counters of one shard's connections, changed by its thread, read by others.
 struct ConnectionMetrics {
+  // accepted - closed are open, requests_begun - requests_ended in flight.
   base::Counter accepted, closed, refused, requests, protocol_errors, overloaded, bytes_in,
       bytes_out, requests_begun, requests_ended, tls_begun, tls_open, tls_failed;
   // Also from other threads:
@@ -76,6 +77,7 @@ struct ConnectionContext {
   Bytes wire_room;  // what was read of a socket and is not yet decrypted
   Notices notices;
   uint64_t request_bytes_in_flight = 0;
+  // What keeps connections: who is not in it ends with its last handler.
   std::unordered_set<std::shared_ptr<Connection>> open;
   bool draining = false;
   /// Large buffers that were sent empty: the next turn of large answers fills one of them,
@@ -192,6 +194,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void linger();
   void drop_input();
 
+  // Bytes go socket_ → (tls_) → decoder_, and encoder_ → (plain_ → tls_) → wire_ → socket_.
   boost::asio::ip::tcp::socket socket_;
   ConnectionContext& context_;
   cql::FrameDecoder decoder_;
@@ -201,6 +204,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   Bytes plain_;  // of a turn, before it is encrypted
   size_t wire_sent_ = 0;
   size_t last_turn_bytes_ = 0;
+  // writing_ and reading_: an operation of the socket is under way, of each kind one at most.
+  // paused_: reading stopped by must_pause(). yielded_: a step of the loop is posted that takes on.
+  // taking_: take_requests() is on the stack.
   bool writing_ = false, reading_ = false, flush_scheduled_ = false, taking_ = false,
        paused_ = false, yielded_ = false, answered_ = false, logging_in_ = false,
        shaking_ = false;  // the session is in use off the loop
@@ -211,9 +217,12 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   uint64_t requests_ = 0;
   cql::RegisterRequest wanted_;
   cql::ClientState client_;
+  // Requests taken and not answered.
   uint32_t in_flight_ = 0;
+  // Size of the last answer; a client that has had none counts as one of large answers.
   uint64_t last_answer_bytes_ = UINT64_MAX;
   size_t seen_bytes_ = 0;  // of encoder_: what was there before the answer that comes next
+  // 0: not armed.
   base::Reactor::TimerId startup_timer_ = 0, stall_timer_ = 0, linger_timer_ = 0;
 };
 

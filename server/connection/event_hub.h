@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who of a shard's connections wants which events, and the events themselves: schema changes from
 // one snapshot to the next, nodes that came, went, rose and fell.
+//
+// Drivers refresh their view of the cluster by these events, so each must come after the change can
+// be seen in the system tables of this node: the hub looks at snapshots that have been applied,
+// never at proposals.
 #pragma once
 
 #include <map>
@@ -18,7 +22,9 @@ namespace tetrad::server {
 class EventSink {
  public:
   virtual ~EventSink() = default;
+  /// What its REGISTER requests have named so far.
   virtual const cql::RegisterRequest& wanted_events() const = 0;
+  // Each appends an EVENT to the connection's answers of this turn.
   virtual void send_schema_event(const cql::SchemaChange& change) = 0;
   virtual void send_topology_event(cql::TopologyChange change, const cql::Inet& node) = 0;
   virtual void send_status_event(cql::StatusChange change, const cql::Inet& node) = 0;
@@ -41,6 +47,7 @@ class EventHub {
     cql::Inet address;
     bool up = false;
   };
+  // Compares the nodes of the metadata with known_; `tell`: and sends what differs.
   void look_at_nodes(bool tell);
 
   replication::MetaService& meta_;

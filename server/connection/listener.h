@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accepts the clients of a node, on shard 0, and gives each to the shard that has the fewest. Where
 // a connection is, it stays.
+//
+// A closed port is how a node says that it serves nobody: it listens only once all shards are
+// ready, and not while clients are disabled.
 #pragma once
 
 #include <optional>
@@ -41,6 +44,8 @@ class Listener {
   void refused(const std::string& why);
 
   const std::vector<Shard> shards_;
+  // With the shard's own count of closed ones it says how many are open there, without asking its
+  // thread.
   std::vector<uint64_t> given_;  // by shard
   boost::asio::ip::tcp::acceptor acceptor_;
   const uint32_t connections_max_;

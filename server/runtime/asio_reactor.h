@@ -57,6 +57,7 @@ class AsioReactor final : public base::Reactor {
   void run_turn_end();
   /// Arms timer_ for the earliest due time, unless it is armed for one at least as early.
   void arm_timer();
+  // All that are due now, in the order of their time; those that they add wait for the next turn.
   void run_due_timers();
 
   boost::asio::io_context context_{1};

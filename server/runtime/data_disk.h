@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The disk under the data directory.
+//
+// What is measured here decides when writes are refused for want of room
+// (cql/execute/disk_guard.h).
 #pragma once
 
 #include <string>

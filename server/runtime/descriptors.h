@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file descriptors of the process, shared out between stores and clients.
+//
+// A store that cannot open a file fails, so its share is fixed at the start and clients get what is
+// left.
 #pragma once
 
 #include <cstdint>

@@ -30,6 +30,7 @@ class LoopWatch {
  private:
   /// One other shard: whether it owes an answer, and since when.
   struct Loop {
+    // hangs: it was asked longer ago than kHangsAfterUs and has not answered.
     bool is_asked = false, hangs = false;
     base::MonotonicUs asked_us = 0;
   };
@@ -40,6 +41,7 @@ class LoopWatch {
   const Listener changed_;
   std::vector<Loop> loops_;
   base::Reactor::TimerId timer_ = 0;
+  // An answer that comes when this object is gone must find nothing.
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

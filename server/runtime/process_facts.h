@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel knows of this process, as Prometheus's clients export it (process_*), and of its
 // machine.
+//
+// Read from /proc when a metric is exported; on other systems all of it is 0.
 #pragma once
 
 #include <cstdint>

@@ -66,6 +66,9 @@ class Snapshots {
   /// On the pool, then on this thread.
   template <class T>
   void run(std::function<Result<T>(SnapshotFolder&)> work, std::function<void(Result<T>)> done);
+  // One order under way: keep() asks all stores to keep their files; finish() writes the manifest
+  // and gives the draft its name, after which the snapshot exists; end() answers, and removes what
+  // is there of one that failed.
   struct Taking;
   void keep(const std::shared_ptr<Taking>& taking);
   void finish(const std::shared_ptr<Taking>& taking);
@@ -77,6 +80,7 @@ class Snapshots {
   Parts parts_;
   const std::shared_ptr<SnapshotFolder> folder_;  // of the pool's jobs, too
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  // One at a time: a second order meanwhile is refused.
   bool is_taking_ = false;
   base::Reactor::TimerId timer_ = 0;
 };
