@@ -42,7 +42,10 @@ using Clock = std::chrono::steady_clock;
 struct Settings {
   std::vector<std::string> hosts = {"127.0.0.1"};
   uint16_t port = 9042;
+  // connections: for each host. in_flight: of the whole run, shared out among the connections.
   int connections = 4, in_flight = 64;
+  // rate: 0 is a closed loop, in which each answer sends the next request; otherwise requests are
+  // due at this rate whether answers come or not.
   double seconds = 10, rate = 0;
   int runs = 1;
   Scale scale;
@@ -51,6 +54,7 @@ struct Settings {
   std::string keyspace = "bench", level_name = "ONE";
   ConsistencyLevel level = ConsistencyLevel::kOne;  // of that name
   std::string user, password;                       // no user: nobody logs in
+  // For their CPU time; servers on other machines have none here.
   std::vector<int> pids;
   std::vector<std::string> workloads;
   base::TlsFiles tls_files;
@@ -74,6 +78,7 @@ struct Run {
   Operation operation;  // scratch
   uint64_t next = 0;    // number of an operation
   Clock::time_point stop_at = Clock::time_point::max();
+  // done counts answers, those with errors too; rows are those of answers.
   uint64_t in_flight = 0, done = 0, errors = 0, rows = 0;
   std::string first_error;
   Latencies latencies;
@@ -153,12 +158,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
       die(error->error.message);
   }
 
+  // Runs a statement to its end. An error ends the program.
   void query(const std::string& text) {
     cql::client::append_query(encoder_.out(), {kVersion, 0, false, {}}, text, {});
     const cql::Envelope envelope = ask();
     check(response_of(envelope));
   }
 
+  // Prepared statements are numbered in the order of these calls: Operation::statement.
   void prepare(const std::string& text) {
     cql::client::append_prepare(encoder_.out(), {kVersion, 0, false, {}}, text, {});
     const cql::Envelope envelope = ask();
@@ -167,6 +174,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     prepared_.emplace_back(std::get<cql::client::PreparedReply>(response.reply).id);
   }
 
+  // From here on only the io_context of the run drives the connection.
   void begin(Run& run) {
     run_ = &run;
     socket_.non_blocking(true);
@@ -218,6 +226,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// were answered.
   const std::vector<uint64_t>& answered() const { return answered_; }
 
+  // Handlers that are under way find closed_ and end; they hold the object until then.
   void close() {
     boost::system::error_code ignored;
     closed_ = true;
@@ -235,6 +244,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     check(response_of(envelope));
   }
 
+  // Without a name to compare: the certificate must be of the authority, if one was given.
   void shake_hands() {
     auto made =
         base::TlsSession::make(tls_context_, base::TlsSession::Role::kClient, std::string());
@@ -351,19 +361,24 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   asio::ip::tcp::socket socket_;
+  // An IP address: names are not looked up.
   const std::string host_;
   const uint16_t port_;
   const std::string user_, password_;
   const std::shared_ptr<const base::TlsContext> tls_context_;
   std::unique_ptr<base::TlsSession> tls_;
+  // Of TLS: what was read and is not decrypted, what was written and is not encrypted.
   Bytes encrypted_, plain_;
   cql::FrameDecoder decoder_;
   cql::FrameEncoder encoder_;
   Bytes wire_;
   bool writing_ = false, closed_ = false;
+  // Null until begin().
   Run* run_ = nullptr;
   std::vector<Bytes> prepared_;
-  std::vector<cql::WireValue> values_;      // scratch
+  std::vector<cql::WireValue> values_;  // scratch
+  // A stream number is an index of these. free_ has the numbers that are not in use, the one used
+  // last at its end.
   std::vector<Clock::time_point> sent_at_;  // by stream
   std::vector<uint64_t> answered_;          // by stream
   std::vector<int16_t> free_;

@@ -44,6 +44,8 @@ double cpu_seconds(const std::vector<int>& pids, bool first_thread = false) {
     std::string word;
     double ticks = 0;
     for (int i = 0; fields >> word; ++i) {
+      // utime and stime are the 14th and 15th field (proc(5)); the count here begins behind the
+      // name in parentheses, which may hold blanks.
       if (i == 11 || i == 12) ticks += std::stod(word);
     }
     out += ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -51,6 +53,7 @@ double cpu_seconds(const std::vector<int>& pids, bool first_thread = false) {
   return out;
 }
 
+// In millions of bytes, of all processes together.
 double resident_mb(const std::vector<int>& pids) {
   double out = 0;
   for (const int pid : pids) {
@@ -62,6 +65,7 @@ double resident_mb(const std::vector<int>& pids) {
   return out;
 }
 
+// Statements have "{}" where the keyspace stands.
 std::string in_keyspace(const std::string& statement, const Settings& s) {
   return fmt::format(fmt::runtime(statement), s.keyspace);
 }
@@ -98,6 +102,7 @@ void time_statements(Connection& connection, uint64_t tables, const char* kind,
 /// Schema changes at 10 tables, at a quarter of --tables and at all of them, in a keyspace that is
 /// made anew and dropped at the end.
 void run_ddl(const Settings& s) {
+  // Each kind of statement is timed kTimed times.
   constexpr uint64_t kFewTables = 10, kTimed = 20;
   asio::io_context io;
   Connection connection(io, s.hosts.front(), s);
@@ -112,6 +117,7 @@ void run_ddl(const Settings& s) {
       "CREATE TABLE {}.{}{} (pk bigint, ck bigint, v blob, w map<text, int>, "
       "PRIMARY KEY (pk, ck))";
   uint64_t made = 0;
+  // Plain tables first, up to the step; then each kind of statement on tables and types of its own.
   for (const uint64_t step : {kFewTables, s.tables / 4, s.tables}) {
     for (; made < step; ++made)
       connection.query(fmt::format(fmt::runtime(kCreate), keyspace, "t", made));
@@ -220,6 +226,8 @@ void print_run(const Run& run, double seconds, double cpu_us) {
   std::fflush(stdout);
 }
 
+// One run: connections, the first requests, then the io_context until the last answer closes
+// everything. What follows an answer is in connection.h; only an open loop has a clock here.
 void run_once(const Settings& s, const bench::Workload& workload) {
   Run run(s, workload);
   connect_all(run);
@@ -230,11 +238,14 @@ void run_once(const Settings& s, const bench::Workload& workload) {
   for (const auto& connection : run.connections) connection->begin(run);
   asio::steady_timer pace(run.io);
   std::function<void()> tick;
+  // Requests are begun on the connections in turn; each then keeps its number of them.
   if (s.rate == 0) {
     for (int i = 0; i < std::min(s.in_flight, workload.in_flight_max); ++i)
       run.connections[static_cast<size_t>(i) % run.connections.size()]->send(begun);
     for (const auto& connection : run.connections) connection->flush();
   } else {
+    // Twice in a millisecond all that has become due is sent. A stall of this program or of the
+    // server shows as latency, since each request counts from the moment it was due.
     uint64_t sent = 0;
     tick = [&, sent]() mutable {
       const auto now = Clock::now();
@@ -251,6 +262,8 @@ void run_once(const Settings& s, const bench::Workload& workload) {
       for (; sent < wanted && sent < run.workload.count; ++sent) {
         const auto due = begun + std::chrono::microseconds(static_cast<int64_t>(
                                      static_cast<double>(sent) / s.rate * 1e6));
+        // Stream numbers are positive 16-bit numbers. Beyond them requests wait here, and their
+        // time runs.
         if (run.in_flight < 32'000) {
           run.connections[sent % run.connections.size()]->send(due);
         } else {
@@ -313,6 +326,7 @@ void complete(Settings& s) {
   s.level = *level;
   if (const char* const password = std::getenv("TETRAD_BENCH_PASSWORD")) s.password = password;
   if (s.tls || !s.tls_files.authority.empty()) {
+    // Without an authority the connection is encrypted, and the server may be anybody.
     const bool asks = !s.tls_files.authority.empty();
     auto context = base::TlsContext::load(
         s.tls_files, asks ? base::TlsPeer::kRequired : base::TlsPeer::kUnasked);
@@ -344,6 +358,7 @@ void run_workloads(const Settings& s) {
       for (int i = 0; i < s.runs; ++i) run_logins(s);
       continue;
     }
+    // Loading twice would write the same rows.
     for (int i = 0; i < (name == "load" ? 1 : s.runs); ++i) {
       bench::Scale seeded = s.scale;
       seeded.seed = s.scale.seed * 1000 + ++number;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Request number i draws its keys from a hash of i and the seed: any number of connections can make
+// them in any order, and two runs of one seed ask the same.
 #include "tools/bench/workloads.h"
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 namespace tetrad::bench {
 namespace {
 
+// Shapes of the tables; sizes that the command line sets are in Scale.
 constexpr uint64_t kRowsOfPartition = 100;
 constexpr size_t kKeysOfIn = 100;
 constexpr uint64_t kRowsOfBatch = 10;
@@ -21,12 +24,15 @@ constexpr int kWideColumns = 10;
 constexpr uint64_t kMapRows = 10'000, kMapKeys = 20;
 constexpr uint64_t kLeases = 10'000;
 
+// A number that looks random, of two that do not.
 uint64_t mixed(uint64_t a, uint64_t b) {
   return base::Random(a * 0x9E3779B97F4A7C15ULL + b).next();
 }
 
+// Keys and columns of numbers are bigint.
 Bytes big(uint64_t value) { return cql::make_bigint(static_cast<int64_t>(value)); }
 
+// Incompressible, so that files and blocks are as large as they look.
 Bytes random_value(uint64_t number, int size) {
   base::Random random(number + 77);
   Bytes out(static_cast<size_t>(size), '\0');
@@ -46,6 +52,7 @@ constexpr const char* kSelect = "SELECT v FROM {{}}.{} WHERE pk = ? AND ck = ?";
 std::string insert_into(const char* table) { return fmt::format(fmt::runtime(kInsert), table); }
 std::string select_from(const char* table) { return fmt::format(fmt::runtime(kSelect), table); }
 
+// `format` for each column of the table wide, with its number.
 std::string wide_columns(const char* format) {
   std::string out;
   for (int i = 0; i < kWideColumns; ++i) out += fmt::format(fmt::runtime(format), i);
@@ -74,6 +81,8 @@ std::vector<std::string> schema_statements() {
 // One list: an entry for each workload, in the order of --help.
 std::vector<Workload> make_workloads(const Scale& s) {
   const uint64_t seed = s.seed;
+  // `salt` differs between workloads, so that one does not ask for the keys that the one before has
+  // just read.
   const auto any_row = [s, seed](uint64_t i, uint64_t salt) {
     return mixed(i, seed + salt) % s.rows;
   };
@@ -96,6 +105,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
        "insert rows with new keys",
        {insert_into("w")},
        [s, seed](uint64_t i, Operation& o) { set_row(o, mixed(i, seed) >> 1, 0, i, s); }});
+  // One prepared statement with 30 markers.
   std::string ten_rows = "BEGIN BATCH ";
   for (uint64_t k = 0; k < kRowsOfBatch; ++k)
     ten_rows += "INSERT INTO {0}.w (pk, ck, v) VALUES (?, ?, ?); ";
@@ -156,6 +166,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
        "aggregates of a partition of ts in groups",
        {"SELECT pk, ck, count(v), max(ck) FROM {}.ts WHERE pk = ? GROUP BY pk, ck"},
        [any_partition](uint64_t i, Operation& o) { o.values = {big(any_partition(i, 7))}; }});
+  // A list of bigint as one bound value: count, then each with its length.
   out.push_back({"in",
                  "100 rows of kv by IN on the partition key",
                  {"SELECT pk, v FROM {}.kv WHERE pk IN ?"},
@@ -200,6 +211,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
                  "one row by an index, without its key (after iwrite)",
                  {"SELECT v FROM {}.indexed WHERE c = ?"},
                  [any_row](uint64_t i, Operation& o) { o.values = {big(any_row(i, 19))}; }});
+  // Always true but for a repetition: the new owner is the request's number.
   const std::string take_lease = "UPDATE {}.leases SET owner = ? WHERE pk = ? IF owner != ?";
   out.push_back({"lwtnew",
                  "insert rows with new keys if they do not exist",

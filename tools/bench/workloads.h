@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the load generator asks: tables, statements, and the values of request number i, which
 // depend on i and the seed only.
+//
+// Tables: kv (one row for each partition), ts (100 rows for each), w (grows with each run of write
+// and batch), and one each for wide rows, maps, leases of conditional statements, counters and an
+// index.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +17,8 @@
 namespace tetrad::bench {
 
 /// The size of the data that a workload works on.
+/// `seed` differs from run to run, so that a second run does not find the keys of the first in
+/// caches.
 struct Scale {
   uint64_t rows = 1'000'000;    // of table kv, a partition each
   uint64_t partitions = 2'000;  // of 100 rows each, of table ts
@@ -29,6 +35,7 @@ struct Operation {
 /// A kind of load: its statements, and how its requests are made.
 struct Workload {
   std::string name, help;
+  // Prepared on each connection in this order.
   std::vector<std::string> statements;  // "{}" stands for the keyspace
   /// Makes `operation` the request with this number; its `values` may hold those of an older one.
   std::function<void(uint64_t number, Operation& operation)> make;

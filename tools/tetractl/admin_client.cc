@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One request is one connection, made and closed: a command asks a few things and ends. Blocking
+// calls of Boost.Beast.
 #include "tools/tetractl/admin_client.h"
 
 #include <boost/asio/io_context.hpp>
@@ -19,6 +21,7 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using nlohmann::json;
 
+// /partitions of a large cluster is the longest answer.
 constexpr uint64_t kAnswerBytesMax = uint64_t{256} << 20;
 constexpr uint16_t kPortOfCassandra = 7199;  // JMX, which nodetool speaks
 
@@ -27,6 +30,7 @@ struct Answer {
   std::string body;
 };
 
+// RFC 3986: all but unreserved characters as %XX.
 std::string url_encoded(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -37,6 +41,7 @@ std::string url_encoded(const std::string& text) {
   return out;
 }
 
+// "/path?a=1&b=2", without parameters that have no value.
 std::string path_with(const std::string& path, const Parameters& parameters) {
   std::string out = path;
   for (const auto& [name, value] : parameters) {
@@ -106,6 +111,7 @@ Answer order_once(const Target& target, const std::string& path) {
   if (!target.token_file.empty()) token = token_or_error(read_token(target.token_file));
   Answer answer = ask_once(target, http::verb::post, path, token, node);
   if (answer.status != 401) return answer;
+  // A token that was named is not replaced by another one: it may be for another node.
   if (!token.empty()) throw NodeError(target.token_file + " is not the token of this node");
   const json named = json::parse(answer.body);
   token = token_or_error(read_token_named_by(node, named.at("token_file")));
@@ -138,6 +144,7 @@ std::string body_of(const Target& target, Ask ask) {
   }
 }
 
+// What has answered 200 without JSON is some other server.
 json parsed(const Target& target, const std::string& body) {
   try {
     return json::parse(body);

@@ -15,8 +15,9 @@ struct CertificateOrder {
   std::string directory;           // made if absent, for its owner only
   std::vector<std::string> nodes;  // each its addresses and names, with commas between
   std::vector<std::string> users;  // names of clients
-  uint64_t days = 825;             // that certificates hold; the authority's holds ten years
-  bool renew = false;              // make those anew that are there
+  // The longest that some clients take of a certificate.
+  uint64_t days = 825;  // that certificates hold; the authority's holds ten years
+  bool renew = false;   // make those anew that are there
 };
 
 /// Paths of files.

@@ -84,6 +84,7 @@ const Verb* find_verb(const std::string& word) {
 
 /// "; did you mean a, b?", or nothing.
 std::string near_ones(const std::string& word, const std::vector<std::string>& names) {
+  // At most six names; parts of names count from four letters on.
   constexpr size_t kTold = 6, kPartOfName = 4;
   std::vector<std::string> near;
   if (std::string closest = base::closest_name(word, names); !closest.empty())
@@ -108,6 +109,7 @@ std::vector<std::string> names_of_verbs() {
   return names;
 }
 
+// Those of the verb first, if it is known yet.
 std::vector<std::string> names_of_options(const Verb* verb) {
   std::vector<std::string> names;
   const auto take = [&](const std::vector<Option>& options) {
@@ -119,6 +121,7 @@ std::vector<std::string> names_of_options(const Verb* verb) {
   return names;
 }
 
+// "tetractl repair [keyspace] [tables...]".
 std::string usage_of(const Verb& verb) {
   std::string out = fmt::format("tetractl {}", verb.name);
   for (const Argument& argument : verb.arguments) {
@@ -267,6 +270,7 @@ std::optional<Said> Reader::set_target() {
   return wrong(fmt::format("'{}' is no port", port));
 }
 
+// The part of the help about options, a line each.
 std::string options_text(const std::vector<Option>& options) {
   std::string out;
   for (const Option& option : options) {
@@ -325,6 +329,8 @@ std::string help_text(const Verb& verb) {
   return out + "\nOptions of all verbs: tetractl --help\n";
 }
 
+// One case for each verb with options of its own. Written to completion.bash, which a test
+// compares.
 std::string completion_script() {
   std::string cases;
   for (const Verb& verb : verbs()) {

@@ -11,6 +11,7 @@
 namespace tetrad::tools {
 
 /// Nothing is asked: the text is printed, and the program ends with the code.
+/// Help, version and every complaint: in these cases no node is asked.
 struct Said {
   std::string text;
   int exit_code;  // 2: the command line is wrong, the text goes to standard error

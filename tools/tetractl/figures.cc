@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // nodetool's tables of figures, made of the node's metrics.
+//
+// One export of /metrics answers each of these verbs: a node keeps no figures only for tetractl.
+// Rates are sums since the start of the node, as nodetool shows them.
 #include <fmt/format.h>
 
 #include "tools/tetractl/metrics_text.h"
@@ -12,6 +15,7 @@ using nlohmann::json;
 
 namespace {
 
+// Sums are doubles in the text and whole numbers in truth.
 std::string whole(double value) { return fmt::format("{:.0f}", value); }
 
 json figures_of(const ExportedHistogram& histogram) {
@@ -29,6 +33,7 @@ json figures_of(const ExportedHistogram& histogram) {
 
 }  // namespace
 
+// Bounds of buckets, not exact latencies: a bucket ends at twice the bound of the one before.
 int show_proxy_histograms(AdminClient& node, const Invocation& call) {
   const MetricsText metrics(node.text("/metrics"));
   const std::pair<const char*, ExportedHistogram> columns[] = {
@@ -64,6 +69,8 @@ int show_proxy_histograms(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// nodetool shows thread pools, which Tetrad does not have: requests and reads of disk stand for
+// them.
 int show_pools(AdminClient& node, const Invocation& call) {
   const MetricsText metrics(node.text("/metrics"));
   const auto sum = [&](const char* name) { return metrics.sum(name); };
@@ -139,6 +146,7 @@ int show_network(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// Of all stores of the node together.
 int show_compactions(AdminClient& node, const Invocation& call) {
   const MetricsText metrics(node.text("/metrics"));
   const auto sum = [&](const char* name) { return metrics.sum(name); };

@@ -22,9 +22,11 @@ double bound_of(std::string_view labels) {
 }  // namespace
 
 double ExportedHistogram::at_us(double part) const {
+  // The rank of the value that is looked for, from 1.
   const double wanted = std::max(1.0, std::ceil(part * static_cast<double>(count())));
   for (size_t i = 0; i < up_to.size(); ++i) {
     if (static_cast<double>(up_to[i].second) < wanted) continue;
+    // The last bucket has no bound of its own: the one before says at least how much.
     const double bound_s =
         std::isinf(up_to[i].first) && i > 0 ? up_to[i - 1].first : up_to[i].first;
     return bound_s * 1e6;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node's metrics, as GET /metrics exports them (Prometheus text format 0.0.4).
+//
+// Example of what is read:
+//   tetrad_replication_read_seconds_bucket{shard="0",le="0.001024"} 17
+//   tetrad_server_requests_total{shard="0"} 1042
 #pragma once
 
 #include <map>
@@ -31,6 +35,7 @@ class MetricsText {
   ExportedHistogram histogram(std::string_view name) const;
 
  private:
+  // Names of buckets are kept without "_bucket", those of other lines as they are.
   std::map<std::string, double, std::less<>> sums_;
   std::map<std::string, std::map<double, uint64_t>, std::less<>> buckets_;  // by name, by bound
 };

@@ -13,6 +13,7 @@ using nlohmann::json;
 
 namespace {
 
+// The column of nodetool's `info`.
 void print_fact(std::string_view name, const std::string& value) {
   fmt::print("{:<23}: {}\n", name, value);
 }
@@ -53,6 +54,7 @@ int print_info(const json& info, const Invocation& call) {
   return 0;
 }
 
+// ReleaseVersion is what drivers are told, of Cassandra; the program's own stands below.
 int print_version(const json& info, const Invocation&) {
   fmt::print("ReleaseVersion: {}\nTetrad: {}\n", cell_text(info.at("release_version")),
              cell_text(info.at("version")));
@@ -64,6 +66,7 @@ int print_binary(const json& info, const Invocation&) {
   return 0;
 }
 
+// There is no gossip to switch off: a node that answers takes part in the cluster.
 int print_gossip_runs(const json&, const Invocation&) {
   fmt::print("running\n");
   return 0;
@@ -93,6 +96,7 @@ int print_compaction_runs(const json& info, const Invocation&) {
   return 0;
 }
 
+// The wording and its blanks are nodetool's: scripts cut the lines up.
 int print_snapshots(const json& answer, const Invocation&) {
   const json& rows = answer.at("snapshots");
   fmt::print("Snapshot Details: \n");

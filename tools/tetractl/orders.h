@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verbs that are more than one question: orders that are waited for, facts that are put together,
 // and what asks no node. Each gives the exit code. Errors: NodeError.
+//
+// How they are shown stands beside each: cluster_views.cc (status to gossip), table_stats.cc,
+// figures.cc (histograms to compactions), top_partitions.cc, and orders.cc for what waits or
+// changes something. `call` has the words of the command line, which the table of verbs has
+// checked.
 #pragma once
 
 #include "tools/tetractl/verb.h"
 
 namespace tetrad::tools {
 
+// Facts.
 int show_status(AdminClient& node, const Invocation& call);
 int show_ring(AdminClient& node, const Invocation& call);
 int show_ranges(AdminClient& node, const Invocation& call);
@@ -18,6 +24,8 @@ int show_top_partitions(AdminClient& node, const Invocation& call);
 int show_network(AdminClient& node, const Invocation& call);
 int show_compactions(AdminClient& node, const Invocation& call);
 int show_timeout(AdminClient& node, const Invocation& call);
+// Orders. Those that are waited for ask the node again and again until it has done them, or is
+// away.
 int set_timeout(AdminClient& node, const Invocation& call);
 int set_binary(AdminClient& node, const Invocation& call);
 int set_log_level(AdminClient& node, const Invocation& call);
@@ -29,6 +37,7 @@ int rebalance(AdminClient& node, const Invocation& call);
 int remove_node(AdminClient& node, const Invocation& call);
 int decommission(AdminClient& node, const Invocation& call);
 int recover(AdminClient& node, const Invocation& call);
+// These ask no node: `node` is not used.
 int make_certificates(AdminClient& node, const Invocation& call);
 int print_completion(AdminClient& node, const Invocation& call);
 

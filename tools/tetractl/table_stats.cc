@@ -30,6 +30,7 @@ json tables_named(const json& tables, const std::vector<std::string>& words) {
     if (is_named) found.push_back(table);
   }
   for (size_t i = 0; i < words.size(); ++i)
+    // A misspelled name must not look like an empty table.
     if (!is_known[i]) throw NodeError(fmt::format("there is no table in, or called, {}", words[i]));
   return found;
 }

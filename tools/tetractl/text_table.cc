@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cells have the width of their bytes: names outside ASCII are padded too little.
 #include "tools/tetractl/text_table.h"
 
 #include <algorithm>
@@ -21,6 +22,7 @@ std::string cell_text(const json& value) {
 }
 
 std::string size_text(uint64_t bytes) {
+  // As Cassandra's FileUtils.stringifyFileSize.
   constexpr const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
   size_t unit = 0;
@@ -43,6 +45,7 @@ std::string time_text(int64_t time_ms) {
 void print_lines(const Lines& lines) {
   std::vector<size_t> widths;
   for (const auto& line : lines) {
+    // Lines may have different numbers of cells.
     widths.resize(std::max(widths.size(), line.size()));
     for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
   }

@@ -18,9 +18,11 @@ std::string time_text(int64_t time_ms);
 
 /// Lines of cells under one another, two blanks between; the first line is the heading.
 using Lines = std::vector<std::vector<std::string>>;
+// All of these print to standard output. The last cell of a line is not padded.
 void print_lines(const Lines& lines);
 
 /// Prints objects of one shape as a table; `columns` are their keys.
+/// A number in a column with "bytes" in its name is printed as size_text() has it.
 void print_rows(const nlohmann::json& rows, const std::vector<std::string>& columns);
 /// A line for each of its entries, and of the objects in it.
 void print_object(const nlohmann::json& object);

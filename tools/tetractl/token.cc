@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The token is a file of the node that its user alone may read (server/admin/admin_token.h): who
+// can read it may give orders.
 #include "tools/tetractl/token.h"
 
 #include <cerrno>
@@ -16,6 +18,7 @@ namespace {
 
 using boost::asio::ip::tcp;
 
+// Of a token; and the state LISTEN in /proc/net/tcp.
 constexpr size_t kDigits = 64;
 constexpr const char* kListening = "0A";
 
@@ -35,6 +38,7 @@ std::string proc_text(const boost::asio::ip::address& address) {
 }
 
 /// Who listens there; none: nobody, several users, or it cannot be found out.
+/// Both tables have a line for each socket: number, local address, remote address, state, …, user.
 std::optional<uid_t> listener_of(const tcp::endpoint& node) {
   std::ifstream table(node.address().is_v4() ? "/proc/net/tcp" : "/proc/net/tcp6");
   const std::string port = fmt::format(":{:04X}", node.port());
@@ -78,6 +82,7 @@ Token read_token(const std::string& path) {
 Token read_token_named_by(const tcp::endpoint& node, const std::string& path) {
   if (!node.address().is_loopback())
     return {"", "this node is on another machine: say --token-file with a copy of its admin_token"};
+  // Whatever answers on the port could name any file whose first line it would like to be sent.
   if (std::filesystem::path(path).filename() != "admin_token")
     return {"", "it names no token file"};
   struct stat facts {};

@@ -10,6 +10,7 @@ namespace tetrad::tools {
 
 /// The token to send to the admin port, or why there is none.
 struct Token {
+  // 64 hexadecimal digits.
   std::string text;     // empty: none
   std::string problem;  // why not
 };

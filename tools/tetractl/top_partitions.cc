@@ -42,6 +42,7 @@ struct Question {
 Question question_of(const Invocation& call) {
   Question asked{call.text("keyspace"), call.text("table")};
   std::string duration = call.text("duration_ms");
+  // `toppartitions 5000`: the first word is taken for a keyspace by the table of verbs.
   if (duration.empty() && asked.table.empty() && is_number(asked.keyspace))
     std::swap(duration, asked.keyspace);
   if (!duration.empty()) asked.duration_ms = number_of("duration_ms", duration, 1, kDurationMsMax);

@@ -24,6 +24,7 @@ struct Argument {
 
 /// "-t --tag": its value, or that it was said, is kept under the name that comes last, "tag".
 struct Option {
+  // Separated by blanks.
   std::string_view names;
   std::string_view value;  // what it takes, for the help; empty: it is a flag
   std::string_view help;
@@ -43,6 +44,7 @@ struct Invocation {
   bool as_json = false;
   std::vector<std::string> notes;  // for standard error: of options that change nothing
 
+  /// Whether the word or option was said; names as Option::key() and Argument::name have them.
   bool has(std::string_view name) const { return words.contains(name); }
   /// With commas between; empty: it was not said.
   std::string text(std::string_view name) const;
@@ -50,6 +52,8 @@ struct Invocation {
 };
 
 /// A row of the table. Either it asks one thing, or `run` does all.
+/// Made by a chain of the functions below, each of which sets one thing: Verb("flush",
+/// "…").takes({…}).orders("/flush", {…}). Lives as long as the program, as all texts in it.
 struct Verb {
   /// What a verb asks of a node: nothing, something it knows, or that it does something.
   enum class Asks : uint8_t { kNothing, kFact, kOrder };
@@ -59,14 +63,17 @@ struct Verb {
   Verb(std::string_view its_name, std::string_view its_summary)
       : name(its_name), summary(its_summary) {}
 
+  /// Other words for it, nodetool's among them.
   Verb&& also(std::vector<std::string_view> names) && {
     aliases = std::move(names);
     return std::move(*this);
   }
+  /// Words behind the verb, in this order.
   Verb&& takes(std::vector<Argument> words) && {
     arguments = std::move(words);
     return std::move(*this);
   }
+  /// Options beside those of all verbs.
   Verb&& with(std::vector<Option> said) && {
     options = std::move(said);
     return std::move(*this);
@@ -76,14 +83,17 @@ struct Verb {
     asks = Asks::kFact, path = fact, parameters = std::move(sent);
     return std::move(*this);
   }
+  /// As asks_for(), with POST and the node's token.
   Verb&& orders(std::string_view order, std::vector<std::string_view> sent = {}) && {
     asks = Asks::kOrder, path = order, parameters = std::move(sent);
     return std::move(*this);
   }
+  /// Only where --json is not said.
   Verb&& shown_by(Print function) && {
     print = function;
     return std::move(*this);
   }
+  /// Then the others say nothing but what the help shows.
   Verb&& done_by(Run function) && {
     run = function;
     return std::move(*this);

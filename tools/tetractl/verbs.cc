@@ -10,6 +10,7 @@ namespace {
 
 using Times = Argument::Times;
 
+// Arguments and options that several verbs have.
 constexpr Argument kKeyspace{"keyspace", Times::kMaybe}, kTable{"table", Times::kMaybe},
     kTables{"tables", Times::kAny}, kKeyspaces{"keyspaces", Times::kAny};
 
@@ -18,6 +19,7 @@ constexpr Option kNoWait{"--no-wait", "", "Begin it and return"};
 constexpr Option kResolve{"-r --resolve-ip", "", "", "nodes are known by their addresses"};
 constexpr std::string_view kAllReplicas = "all replicas are compared, in ranges, one at a time";
 
+// nodetool's, all without effect: see kAllReplicas.
 std::vector<Option> repair_options() {
   return {{"-pr --partitioner-range", "", "", kAllReplicas},
           {"-full --full", "", "", kAllReplicas},
@@ -27,6 +29,8 @@ std::vector<Option> repair_options() {
           {"-tr --trace", "", "", "the node's log tells what was repaired"}};
 }
 
+// Each function has the verbs of one theme; verbs() sets the theme and joins them in the order of
+// the help.
 std::vector<Verb> cluster_verbs() {
   return {
       Verb("status", "Nodes, whether they are live, what they hold; fails unless the node serves")
@@ -114,6 +118,7 @@ std::vector<Verb> data_verbs() {
   };
 }
 
+// Facts that nodetool asks one by one are all in /info; each verb prints its own.
 std::vector<Verb> node_verbs() {
   return {
       Verb("info", "What the node is and uses")

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How answers are shown to people: nodetool's forms where it has one, for scripts that read them.
 // Each prints one answer and gives the exit code.
+//
+// They are called when --json was not said. A field that is missing in the answer throws json's
+// exception, which main.cc reports as an answer of no Tetrad node.
 #pragma once
 
 #include <nlohmann/json.hpp>
