@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "Did you mean ...?"
+//
+// For words that an operator has written: names of options, verbs and settings.
 #pragma once
 
 #include <span>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The consistency levels of CQL, numbered as on the wire (native protocol v5, section 3).
+//
+// How many replicas each level means for a replication factor is in replication/consistency.h.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +28,7 @@ enum class ConsistencyLevel : uint16_t {
 };
 
 /// The name as Cassandra writes it in messages: "LOCAL_QUORUM".
+/// "UNKNOWN" for a number that came over the wire and is none.
 constexpr std::string_view name_of(ConsistencyLevel level) {
   constexpr std::string_view names[] = {"ANY",    "ONE",          "TWO",          "THREE",
                                         "QUORUM", "ALL",          "LOCAL_QUORUM", "EACH_QUORUM",

@@ -31,6 +31,7 @@ std::optional<Bytes> digest_named(BytesView name, BytesView bytes) {
       {"SHA3-512", EVP_sha3_512},
   }};
   Bytes upper(name);
+  // ASCII only: no name has another letter.
   for (char& c : upper) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   }
@@ -38,6 +39,7 @@ std::optional<Bytes> digest_named(BytesView name, BytesView bytes) {
     if (known != upper) continue;
     std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
     unsigned size = 0;
+    // Fails only when the library lacks the digest.
     const int ok = EVP_Digest(bytes.data(), bytes.size(), out.data(), &size, kind(), nullptr);
     TETRAD_ASSERT(ok == 1);
     return Bytes(reinterpret_cast<const char*>(out.data()), size);

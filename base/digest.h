@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Digests that are chosen by name (OpenSSL).
+//
+// The names come from a client's function call (HASH functions, masks), so only those that Java has
+// are known.
 #pragma once
 
 #include <optional>

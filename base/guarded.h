@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where an exception of a library ends in work that runs on a thread of the I/O pool. Nobody above
 // catches there: leaving the thread would end the process.
+//
+// On the loop a connection has the last catch instead (server/connection/connection.h).
 #pragma once
 
 #include <exception>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records which statement an event loop works on, so that a stall can be logged with it.
+//
+// The interface is here because room cql calls it; what is done with it is in
+// server/runtime/stall_watch.h.
 #pragma once
 
 #include "base/bytes.h"

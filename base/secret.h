@@ -13,6 +13,7 @@
 namespace tetrad::base {
 
 /// Wiped when it goes.
+/// Not copied and not moved, so that there is one place to wipe.
 struct SecretText {
   SecretText() = default;
   ~SecretText();

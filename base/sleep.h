@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // co_await sleep_until(reactor, at_us): suspends a task until a point of the monotonic clock.
+//
+// Sleeping ends early only when the task is destroyed: there is no wake-up.
 #pragma once
 
 #include <coroutine>
@@ -18,6 +20,7 @@ class SleepAwaiter {
   ~SleepAwaiter() {
     if (timer_ != 0) reactor_.cancel(timer_);
   }
+  // Always waits, also for a time that has passed: the loop may go round.
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> waiter) {
     TETRAD_ASSERT(timer_ == 0);

@@ -31,9 +31,12 @@ namespace detail {
 /// resumed only when it was suspended: a child that ends at once returns to it instead.
 struct PromiseBase {
   std::coroutine_handle<> parent;
+  // False until the child has suspended once: then await_suspend() is still on the stack and
+  // resumes the parent itself.
   bool parent_suspended = false;
   std::exception_ptr exception;
 
+  // The compiler calls these for the frame.
   static void* operator new(size_t size) { return allocate_frame(size); }
   static void operator delete(void* frame, size_t size) { free_frame(frame, size); }
 
@@ -88,10 +91,12 @@ struct Promise<void> : PromiseBase {
 template <class T = void>
 class [[nodiscard]] Task {
  public:
+  // What the compiler looks for in the return type of a coroutine.
   using promise_type = detail::Promise<T>;
   using Handle = std::coroutine_handle<promise_type>;
 
   Task() = default;
+  // Of the promise; nobody else makes one.
   explicit Task(Handle handle) : handle_(handle) {}
   Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
   Task& operator=(Task&& other) noexcept {
@@ -121,6 +126,7 @@ class [[nodiscard]] Task {
   T await_resume() { return handle_.promise().take(); }
 
  private:
+  // Null: empty, or moved from.
   Handle handle_;
 };
 
@@ -156,6 +162,7 @@ class OneShot {
       state_->value.emplace(std::move(value));
       if (auto waiter = std::exchange(state_->waiter, {})) waiter.resume();
     }
+    // Also true when the value was taken.
     bool is_set() const { return state_->value.has_value(); }
 
    private:

@@ -2,6 +2,9 @@
 // Owner of tasks that nobody awaits. Nothing is detached: what still runs when the group is
 // destroyed is destroyed with it, frame by frame, so a crashed node of a simulation leaves nothing
 // behind.
+//
+// Typical members: a heartbeat that runs for as long as its owner, writes to slow replicas after
+// the client has its answer.
 #pragma once
 
 #include <coroutine>
@@ -29,6 +32,7 @@ class TaskGroup {
   void destroy_all();
 
  private:
+  // Shared with the runners, which take themselves out of it when they end.
   struct State;
   struct Runner;
   static Runner run(std::shared_ptr<State> state, Task<void> task);

@@ -43,6 +43,7 @@ namespace tetrad::server {
 
 /// One node. Its functions run on the main thread, which is the first shard's, unless they say
 /// otherwise.
+/// open() → run() → destructor, once each.
 class NodeImpl final : public Node {
  public:
   NodeImpl(const Options& options, Logger logger);
@@ -82,6 +83,8 @@ class NodeImpl final : public Node {
   // Out of the cluster: the node stops, and end_out_of_cluster() decides about its data when all is
   // closed.
   void leave();
+  // For a damaged store: the node ends, the folder of the store is removed, and main() opens the
+  // node again.
   void renew_store(uint32_t store);
   Result<NodeEnd> end_out_of_cluster();
   // The first call counts. Clients are no longer let in, requests in flight get a second, then the
@@ -100,6 +103,7 @@ class NodeImpl final : public Node {
   uint64_t connections_open() const;
   std::string health() const;
   std::vector<std::string> complaints() const;
+  // Once, when everything that counts exists.
   void register_metrics();
   void register_store_metrics();
   void register_cluster_metrics();
@@ -133,8 +137,11 @@ class NodeImpl final : public Node {
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
   std::unique_ptr<storage::StoreFactory> store_factory_;
+  // log_: the metadata group's and the node's own notes. The others are apart, so that a storm of
+  // hints or batches holds up nothing of it.
   std::unique_ptr<storage::LocalLog> log_, hint_log_, batch_log_;
   std::unique_ptr<replication::ShardMailboxes> mailboxes_;
+  // By number; the first belongs to the main thread.
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<replication::ReplicationNode> node_;
   Serving serving_{options_, shards_, logger_};
@@ -154,6 +161,7 @@ class NodeImpl final : public Node {
   // leaves.
   bool stopping_ = false;
   base::MonotonicUs stop_began_us_ = 0;
+  // The first error that ended the node; run() gives it.
   std::optional<Error> fatal_error_;
   bool is_out_ = false, was_decommissioned_ = false;  // of its cluster
   std::set<uint32_t> to_erase_;                       // stores, when all is closed

@@ -25,6 +25,7 @@
 namespace tetrad::server {
 
 /// What a shard serves clients with.
+/// The same for all shards but for what prepare_serving() adds by number.
 struct ShardServing {
   cql::LocalNodeFacts facts;
   cql::QueryProcessorOptions query;
@@ -59,10 +60,12 @@ struct Shard {
 
   // From 0; also the number of its store.
   const uint32_t number;
+  // Of the node, which ends it after all shards.
   AsioReactor& reactor;
   std::unique_ptr<StallWatch> stalls;
   base::Random random;
   std::unique_ptr<storage::LocalLog> log, hint_log;  // the first shard's are the logs themselves
+  // Null until open_stores(), as the next ones until their turn in Node::open().
   std::unique_ptr<storage::Store> store;
   std::unique_ptr<replication::TcpTransport> transport;
   std::unique_ptr<replication::ReplicationShard> replication;  // null: the first shard

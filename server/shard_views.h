@@ -25,6 +25,7 @@ void ask_shards(const NodeViewSources& from, base::Reactor& asker, std::function
                 cql::NodeTable::Done done) {
   struct Round {
     size_t left;
+    // By shard. Only the first shard's thread touches a round.
     std::vector<T> parts;
     std::function<cql::VirtualRows(const std::vector<T>&)> join;
     cql::NodeTable::Done done;

@@ -25,6 +25,7 @@ namespace tetrad::cql::client {
 // Requests. Each function appends one whole envelope.
 
 /// What the envelope of a request says beside its message.
+/// `stream`: the number that the answer will carry; one that is in flight must not be used again.
 struct RequestHead {
   int version = kProtocolVersionMax;
   int16_t stream = 0;
@@ -33,6 +34,7 @@ struct RequestHead {
 };
 
 /// As QueryParameters, in the words of a caller.
+/// Optional members that are unset are not sent.
 struct Parameters {
   ConsistencyLevel consistency = ConsistencyLevel::kOne;
   std::span<const WireValue> values = {};
@@ -99,6 +101,7 @@ struct Metadata {
 
 /// Cells of a result one after another. None is a null cell; the caller knows the number of
 /// columns.
+/// Cheap: no cell is copied.
 class CellReader {
  public:
   explicit CellReader(BytesView cells) : rest_(cells) {}
@@ -131,12 +134,14 @@ struct AuthSuccessReply {
   std::optional<BytesView> token;
 };
 /// SUPPORTED, the answer to OPTIONS.
+/// Among others COMPRESSION and PROTOCOL_VERSIONS.
 struct SupportedReply {
   std::map<std::string, std::vector<std::string>> options;
 };
 /// RESULT of kind Void: done, nothing to show.
 struct VoidReply {};
 /// RESULT of kind Rows: one page. `cells` points into the body; all_cells() cuts it up.
+/// Types of the cells are in metadata.columns, or, without metadata, in the answer to PREPARE.
 struct RowsReply {
   Metadata metadata;
   int32_t row_count = 0;
@@ -159,6 +164,7 @@ struct SchemaChangeReply {
   SchemaChange change;
 };
 /// EVENT about a node of the cluster.
+/// `node` is the address at which the server thinks that clients reach it.
 struct NodeEvent {
   std::string type, change;  // TOPOLOGY_CHANGE or STATUS_CHANGE; NEW_NODE, UP, ...
   Inet node;

@@ -79,6 +79,7 @@ struct QueryRequest {
 };
 
 /// PREPARE: a statement to parse and keep.
+/// `keyspace` stands for the one in use where the statement names none.
 struct PrepareRequest {
   BytesView text;
   std::optional<BytesView> keyspace;  // v5
@@ -98,6 +99,7 @@ enum class BatchType : uint8_t { kLogged = 0, kUnlogged = 1, kCounter = 2 };
 
 /// BATCH: statements that change rows, with one consistency level and at most one timestamp for
 /// all.
+/// Timestamp and serial consistency of `parameters` hold for all statements; it has no values.
 struct BatchRequest {
   /// One statement: a text or an id, and its part of the values.
   struct Statement {
@@ -148,6 +150,7 @@ struct PlainCredentials {
   BytesView user, password;
 };
 /// Fails with kBadCredentials when the token is null or malformed.
+/// Neither is empty, and there is no NUL in the password.
 Result<PlainCredentials> decode_plain_token(std::optional<BytesView> token);
 
 }  // namespace tetrad::cql

@@ -29,6 +29,7 @@ struct ScriptLimits {
 };
 
 /// A function as the engine runs it. Immutable, outlives its calls.
+/// Made when a statement that calls the function is prepared.
 struct Script {
   std::string name;  // in error messages
   std::vector<std::string> argument_names;

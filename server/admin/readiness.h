@@ -14,6 +14,7 @@
 namespace tetrad::server {
 
 /// How much of the cluster can serve, as this node sees it now; a value.
+/// "Live" is what this node's failure detector says; another node may see it otherwise.
 struct Readiness {
   size_t nodes = 0;               // members of the cluster
   std::vector<std::string> away;  // addresses of those that are not live

@@ -35,6 +35,7 @@ class EventHub {
  public:
   explicit EventHub(replication::MetaService& meta);
 
+  // A sink adds itself when it may get events, and removes itself before it goes.
   void add(EventSink& sink) { sinks_.insert(&sink); }
   void remove(EventSink& sink) { sinks_.erase(&sink); }
 
@@ -51,6 +52,7 @@ class EventHub {
   void look_at_nodes(bool tell);
 
   replication::MetaService& meta_;
+  // Not owned.
   std::unordered_set<EventSink*> sinks_;
   std::map<HostId, Known> known_;       // nodes that clients have heard of, self left out
   std::shared_ptr<void> subscription_;  // last: goes first

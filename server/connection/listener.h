@@ -39,6 +39,8 @@ class Listener {
   uint64_t open_at(size_t shard) const;
   /// Ends when `round` is over.
   void accept(uint64_t round);
+  // To the shard with the fewest open connections; the socket's descriptor moves to that shard's
+  // loop.
   void place(boost::asio::ip::tcp::socket socket);
   /// Counts it, and says so at most every ten seconds.
   void refused(const std::string& why);
@@ -50,6 +52,7 @@ class Listener {
   boost::asio::ip::tcp::acceptor acceptor_;
   const uint32_t connections_max_;
   const Logger logger_;
+  // An accept that is under way when the listener stops belongs to an old round and is dropped.
   uint64_t round_ = 0;  // rises with listen() and stop()
   uint64_t refused_unsaid_ = 0;
   std::optional<base::MonotonicUs> refused_said_us_;

@@ -12,6 +12,7 @@
 namespace tetrad::server {
 
 /// How the process' file descriptors are divided.
+/// Files of logs, the listeners and what libraries open come out of a reserve.
 struct DescriptorPlan {
   uint32_t store_files = 0;  // of each store
   uint32_t peers = 0;        // connections that other nodes make, for each shard

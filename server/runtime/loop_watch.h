@@ -34,6 +34,7 @@ class LoopWatch {
     bool is_asked = false, hangs = false;
     base::MonotonicUs asked_us = 0;
   };
+  // Every kAskEveryUs: posts to each loop that has answered, and looks at those that have not.
   void ask();
   void take_answer(uint32_t shard);
 

@@ -44,6 +44,7 @@ class StallWatch final : public base::LoopWatch {
     std::array<char, 16> id;
     std::array<char, kTextMax> text;
   };
+  // Compares the statement that ends with the longest one of the turn.
   void end_statement(base::MonotonicUs now_us);
 
   Logger logger_;

@@ -18,6 +18,7 @@
 namespace tetrad::server {
 
 /// How many threads there are of each kind, and how many reads may wait.
+/// Commit lanes have a thread each beside these.
 struct ThreadIoPoolOptions {
   int reader_threads = 4;
   int maintenance_threads = 2;  // a compaction of hours occupies one

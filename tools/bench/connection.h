@@ -39,6 +39,8 @@ namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
 /// What the command line says.
+/// Read by CLI11, completed by complete() in main.cc, and then not changed; the defaults are those
+/// of --help.
 struct Settings {
   std::vector<std::string> hosts = {"127.0.0.1"};
   uint16_t port = 9042;
@@ -71,10 +73,12 @@ struct Settings {
 class Connection;
 
 /// One workload on its way: shared by its connections, all on this one thread.
+/// Lives on the stack of run_once(), longer than its connections' handlers.
 struct Run {
   asio::io_context io;
   const Settings& settings;
   const Workload& workload;
+  // One request is made at a time: its memory is used again for the next.
   Operation operation;  // scratch
   uint64_t next = 0;    // number of an operation
   Clock::time_point stop_at = Clock::time_point::max();
@@ -148,11 +152,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
   }
 
+  // The views in it are good as long as the envelope.
   static cql::client::Response response_of(const cql::Envelope& envelope) {
     auto response = cql::client::decode_response(envelope);
     if (!response) die(response.error().message);
     return std::move(*response);
   }
+  // An error before the time is taken ends the program: a run without its tables says nothing.
   static void check(const cql::client::Response& response) {
     if (const auto* error = std::get_if<cql::client::ErrorReply>(&response.reply))
       die(error->error.message);
@@ -292,6 +298,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
   }
 
+  // One read is always under way; its handler begins the next.
   void read() {
     const auto room = room_to_read();
     socket_.async_read_some(
@@ -369,6 +376,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<base::TlsSession> tls_;
   // Of TLS: what was read and is not decrypted, what was written and is not encrypted.
   Bytes encrypted_, plain_;
+  // The protocol code of the server, from its other side: decoder_ takes bytes and gives answers,
+  // encoder_ collects requests until flush() makes one send of them.
   cql::FrameDecoder decoder_;
   cql::FrameEncoder encoder_;
   Bytes wire_;

@@ -27,12 +27,15 @@ struct Scale {
 };
 
 /// One request: a statement and what is bound to it.
+/// Made by Workload::make into the same object again and again, so that the client allocates
+/// little.
 struct Operation {
   size_t statement = 0;  // index in Workload::statements
   std::vector<Bytes> values;
 };
 
 /// A kind of load: its statements, and how its requests are made.
+/// Add one by a row of make_workloads(), and its table to schema_statements().
 struct Workload {
   std::string name, help;
   // Prepared on each connection in this order.

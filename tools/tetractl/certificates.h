@@ -11,6 +11,7 @@
 namespace tetrad::tools {
 
 /// What `tetractl certificates` is to make, and where.
+/// Example: nodes {"10.0.0.1,node1.example"} makes 10.0.0.1.pem, good for both names.
 struct CertificateOrder {
   std::string directory;           // made if absent, for its owner only
   std::vector<std::string> nodes;  // each its addresses and names, with commas between
@@ -21,6 +22,7 @@ struct CertificateOrder {
 };
 
 /// Paths of files.
+/// What was made is printed, and what was kept is said, so that a script can be run again.
 struct CertificateFiles {
   std::vector<std::string> made;
   std::vector<std::string> kept;  // certificates that were there

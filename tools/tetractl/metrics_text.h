@@ -15,6 +15,7 @@
 namespace tetrad::tools {
 
 /// How many values lie at or below a bound, in seconds; ascending, the last bound is infinite.
+/// From the buckets, so a value is known to a factor of two.
 struct ExportedHistogram {
   std::vector<std::pair<double, uint64_t>> up_to;  // cumulative
 

@@ -29,6 +29,7 @@ int show_timeout(AdminClient& node, const Invocation& call);
 int set_timeout(AdminClient& node, const Invocation& call);
 int set_binary(AdminClient& node, const Invocation& call);
 int set_log_level(AdminClient& node, const Invocation& call);
+// A snapshot's order answers when it is done; clearing one says how many it has removed.
 int take_snapshot(AdminClient& node, const Invocation& call);
 int clear_snapshot(AdminClient& node, const Invocation& call);
 int repair(AdminClient& node, const Invocation& call);

@@ -17,12 +17,14 @@ namespace tetrad::tools {
 /// A word behind the verb, by its place. Only the last may be kAny.
 struct Argument {
   /// How often the word may stand: once, once or not at all, any number of times.
+  /// In the usage: name, [name], [name...].
   enum class Times : uint8_t { kOnce, kMaybe, kAny };
   std::string_view name;
   Times times;
 };
 
 /// "-t --tag": its value, or that it was said, is kept under the name that comes last, "tag".
+/// An option may be said several times; all its values are kept, and most verbs take the last.
 struct Option {
   // Separated by blanks.
   std::string_view names;
@@ -41,6 +43,7 @@ struct Invocation {
   const Verb* verb = nullptr;
   std::map<std::string, std::vector<std::string>, std::less<>> words;  // of arguments and options
   Target target;
+  // Answers are printed as they came, for programs.
   bool as_json = false;
   std::vector<std::string> notes;  // for standard error: of options that change nothing
 
@@ -56,7 +59,9 @@ struct Invocation {
 /// "…").takes({…}).orders("/flush", {…}). Lives as long as the program, as all texts in it.
 struct Verb {
   /// What a verb asks of a node: nothing, something it knows, or that it does something.
+  /// kFact is a GET, kOrder a POST with the token.
   enum class Asks : uint8_t { kNothing, kFact, kOrder };
+  // Both give the exit code of the program.
   using Print = int (*)(const nlohmann::json& answer, const Invocation& call);
   using Run = int (*)(AdminClient& node, const Invocation& call);
 
@@ -106,6 +111,8 @@ struct Verb {
   std::vector<Argument> arguments;
   std::vector<Option> options;
   Asks asks = Asks::kNothing;
+  // For a verb without `run`: the path on the admin port, and the names of words that are sent as
+  // its parameters.
   std::string_view path;
   std::vector<std::string_view> parameters;
   Print print = nullptr;  // unset: what there is besides "ok"
@@ -113,6 +120,7 @@ struct Verb {
 };
 
 /// A word of nodetool that is no verb here. Its arguments are not looked at.
+/// So that scripts written for nodetool get a sentence and not "no such command".
 struct OtherWord {
   std::string_view name, why;
   /// What it is said for is the case here anyway: a script goes on.
