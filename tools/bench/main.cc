@@ -31,6 +31,7 @@ using bench::Run;
 using bench::Settings;
 
 /// Of whole processes, or of their first threads, whose loop it is that clients connect to.
+/// Of servers on this machine, by process id.
 double cpu_seconds(const std::vector<int>& pids, bool first_thread = false) {
   double out = 0;
   for (const int pid : pids) {
@@ -139,6 +140,7 @@ void run_ddl(const Settings& s) {
 }
 
 /// What the clients got that got the least and the most, in parts of an equal share.
+/// A shard's loop takes its connections in turn; this shows whether it does.
 void print_shares(const Run& run) {
   std::vector<uint64_t> answered;
   for (const auto& connection : run.connections)
@@ -150,6 +152,8 @@ void print_shares(const Run& run) {
 }
 
 /// Connections that are opened, log in and are closed, one after the other.
+/// Each login is a connection: what is measured is accepting, STARTUP, the hash of the password and
+/// closing.
 void run_logins(const Settings& s) {
   asio::io_context io;
   bench::Latencies latencies;

@@ -43,10 +43,12 @@ Bytes random_value(uint64_t number, int size) {
   return out;
 }
 
+// Values of an INSERT into a table of pk, ck, v.
 void set_row(Operation& out, uint64_t pk, uint64_t ck, uint64_t number, const Scale& s) {
   out.values = {big(pk), big(ck), random_value(number, s.value_bytes)};
 }
 
+// "{{}}" becomes "{}", where the keyspace goes later.
 constexpr const char* kInsert = "INSERT INTO {{}}.{} (pk, ck, v) VALUES (?, ?, ?)";
 constexpr const char* kSelect = "SELECT v FROM {{}}.{} WHERE pk = ? AND ck = ?";
 std::string insert_into(const char* table) { return fmt::format(fmt::runtime(kInsert), table); }
@@ -61,6 +63,7 @@ std::string wide_columns(const char* format) {
 
 }  // namespace
 
+// Tables are dropped first: a run begins with empty ones.
 std::vector<std::string> schema_statements() {
   std::vector<std::string> out;
   const auto table = [&out](const std::string& name, const std::string& columns) {
@@ -136,6 +139,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
                    }
                  }});
   constexpr const char* kCount = "UPDATE {}.counts SET n = n + 1 WHERE pk = ?";
+  // One counter is one row that all clients want; `counters` spreads them.
   out.push_back({"counter", "add to one counter", {kCount}, [](uint64_t, Operation& o) {
                    o.values = {big(0)};
                  }});

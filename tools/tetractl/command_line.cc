@@ -65,6 +65,7 @@ bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9');
 }
 
+// Null: there is none of that name.
 const Option* find_option(const std::vector<Option>& options, const std::string& name) {
   for (const Option& option : options) {
     const auto names = split(option.names, ' ');
@@ -306,6 +307,7 @@ std::variant<Said, Invocation> read_command_line(const std::vector<std::string>&
   return reader.take();
 }
 
+// By theme, in the order of the table of verbs.
 std::string help_text() {
   std::string out =
       "tetractl [-h HOST] [-p PORT] VERB ...: asks and orders a Tetrad node through its admin "

@@ -18,6 +18,7 @@ namespace {
 // Sums are doubles in the text and whole numbers in truth.
 std::string whole(double value) { return fmt::format("{:.0f}", value); }
 
+// The same percentiles for programs, under names with their unit.
 json figures_of(const ExportedHistogram& histogram) {
   json out = {{"count", histogram.count()}};
   for (const auto& [name, part] : {std::pair{"p50_us", 0.5},
@@ -79,6 +80,7 @@ int show_pools(AdminClient& node, const Invocation& call) {
   const double overloaded = sum("tetrad_server_overloaded_total");
   const double reads_waiting = sum("tetrad_io_reads_waiting");
   const double reads_refused = sum("tetrad_io_reads_refused_total");
+  // Names in the table, and the metrics that they are sums of.
   const std::pair<const char*, const char*> dropped[] = {
       {"MESSAGES_DROPPED", "tetrad_replication_messages_dropped_total"},
       {"CALLS_TIMED_OUT", "tetrad_replication_calls_timed_out_total"},
@@ -113,6 +115,7 @@ int show_network(AdminClient& node, const Invocation& call) {
   const json info = node.fact("/info");
   const MetricsText metrics(node.text("/metrics"));
   const auto sum = [&](const char* name) { return metrics.sum(name); };
+  // nodetool's word for the state of a node, in capitals.
   std::string mode = cell_text(info.value("state", json("joining")));
   for (char& c : mode) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   const double streamed = sum("tetrad_replication_streamed_bytes_total");

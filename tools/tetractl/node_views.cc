@@ -20,6 +20,7 @@ void print_fact(std::string_view name, const std::string& value) {
 
 }  // namespace
 
+// The names on the left are nodetool's; scripts look for them.
 int print_info(const json& info, const Invocation& call) {
   const json& cache = info.at("row_cache");
   const uint64_t hits = cache.at("hits").get<uint64_t>();

@@ -133,6 +133,7 @@ int verify_view(AdminClient& node, const Invocation& call, const std::string& ke
   return is_same ? 0 : 1;
 }
 
+// Both are orders to the metadata group; the replicas move afterwards.
 int leave(AdminClient& node, const Invocation& call, const std::string& host_id) {
   const json answer = host_id.empty() ? node.order("/decommission")
                                       : node.order("/remove-node", {{"host", host_id}});
@@ -154,6 +155,8 @@ int repair(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// `verify view KEYSPACE VIEW` has the place of a keyspace and two tables: a keyspace called view
+// needs another way.
 int verify(AdminClient& node, const Invocation& call) {
   const std::vector<std::string> names = call.list("tables");
   if (call.text("keyspace") == "view" && names.size() == 2)
@@ -244,6 +247,7 @@ std::string tables_of(const Invocation& call) {
 
 }  // namespace
 
+// nodetool's options in their three ways to name tables become two parameters.
 int take_snapshot(AdminClient& node, const Invocation& call) {
   const std::string tables = tables_of(call);
   const std::string keyspaces = call.has("table") ? "" : call.text("keyspaces");
@@ -283,6 +287,7 @@ int clear_snapshot(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// nodetool asks for types one by one; without any all are shown.
 int show_timeout(AdminClient& node, const Invocation& call) {
   const json timeouts = node.fact("/info").at("timeouts_ms");
   if (call.as_json) {
@@ -311,6 +316,7 @@ int set_timeout(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// One function for two verbs: the verb's name says which.
 int set_binary(AdminClient& node, const Invocation& call) {
   node.order("/binary", {{"running", call.verb->name == "enablebinary" ? "true" : "false"}});
   return 0;

@@ -14,6 +14,7 @@ using nlohmann::json;
 namespace {
 
 /// Those that the words name: "ks" or "ks.t"; without words all.
+/// Errors: NodeError, a word that names nothing.
 json tables_named(const json& tables, const std::vector<std::string>& words) {
   if (words.empty()) return tables;
   json found = json::array();
@@ -37,6 +38,8 @@ json tables_named(const json& tables, const std::vector<std::string>& words) {
 
 }  // namespace
 
+// Keyspaces in the order of their names; figures that a node does not have for each table are left
+// out.
 int show_table_stats(AdminClient& node, const Invocation& call) {
   json stats = node.fact("/tablestats");
   stats["tables"] = tables_named(stats.at("tables"), call.list("keyspaces_or_tables"));

@@ -11,6 +11,7 @@ namespace tetrad::tools {
 
 using nlohmann::json;
 
+// Recursive for arrays only; objects are printed as JSON.
 std::string cell_text(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array()) {
@@ -71,6 +72,7 @@ void print_rows(const json& rows, const std::vector<std::string>& columns) {
   print_lines(lines);
 }
 
+// Two levels: settings and the like.
 void print_object(const json& object) {
   for (const auto& [name, value] : object.items()) {
     if (value.is_object()) {

@@ -15,6 +15,7 @@ using nlohmann::json;
 
 namespace {
 
+// Ten minutes, and a screen of keys.
 constexpr uint64_t kDurationMsMax = 600'000;
 constexpr uint64_t kTopMax = 1'000;
 
@@ -63,6 +64,8 @@ Question question_of(const Invocation& call) {
 int show_top_partitions(AdminClient& node, const Invocation& call) {
   const Question asked = question_of(call);
   const Parameters named = {{"keyspace", asked.keyspace}, {"table", asked.table}};
+  // The node counts all the time: waiting only makes the figures those of the time that was asked
+  // for.
   if (asked.duration_ms != 0) {
     node.fact("/hot-keys", named);  // reports a wrong name before the wait
     std::this_thread::sleep_for(std::chrono::milliseconds(asked.duration_ms));

@@ -82,6 +82,7 @@ std::vector<Verb> cluster_verbs() {
   };
 }
 
+// Verbs of one node's stores, but for repair and verify, which compare all members of a tablet.
 std::vector<Verb> data_verbs() {
   return {
       Verb("tablestats", "Sizes of tables and stores on the node")
@@ -153,6 +154,7 @@ std::vector<Verb> node_verbs() {
   };
 }
 
+// What is changed here holds until the node ends; conf/tetrad.yaml has what holds at a start.
 std::vector<Verb> client_verbs() {
   return {
       Verb("statusbinary", "Whether the node serves clients")
@@ -204,6 +206,7 @@ std::vector<Verb> client_verbs() {
   };
 }
 
+// nodetool's tables, made of metrics: figures.cc.
 std::vector<Verb> figure_verbs() {
   return {
       Verb("proxyhistograms", "Latencies of reads and writes that this node coordinates")
@@ -247,6 +250,7 @@ std::vector<Verb> snapshot_verbs() {
   };
 }
 
+// They run where no node is.
 std::vector<Verb> verbs_of_no_node() {
   return {
       Verb("certificates",
@@ -265,6 +269,7 @@ std::vector<Verb> verbs_of_no_node() {
 
 /// Orders that a node carries out by itself, or does not know.
 std::vector<OtherWord> orders_without_a_verb() {
+  // Reasons that several words share.
   constexpr std::string_view kNoSuchCache = "there is no such cache";
   constexpr std::string_view kRolesAtOnce =
       "a change of roles, rights and groups is in force on all nodes at once";
