@@ -94,6 +94,7 @@ void append_parameters(Bytes& out, int version, const Parameters& p) {
 
 }  // namespace
 
+// [string map]: u16 count, then pairs of [string].
 void append_startup(Bytes& out, const RequestHead& head, std::span<const StartupOption> options) {
   RequestWriter request(out, head, Opcode::kStartup);
   append_int(out, static_cast<uint16_t>(options.size()));
@@ -131,6 +132,7 @@ void append_execute(Bytes& out, const RequestHead& head, BytesView id, BytesView
                     const Parameters& parameters) {
   RequestWriter request(out, head, Opcode::kExecute);
   append_short_bytes(out, id);
+  // The server compares it with what it would send, and sends metadata only where they differ.
   if (head.version >= 5) append_short_bytes(out, result_metadata_id);
   append_parameters(out, head.version, parameters);
   request.finish();
@@ -141,6 +143,7 @@ void append_batch(Bytes& out, const RequestHead& head, BatchType type,
   RequestWriter request(out, head, Opcode::kBatch);
   append_int(out, static_cast<uint8_t>(type));
   append_int(out, static_cast<uint16_t>(statements.size()));
+  // Kind 0: a text, 1: an id. Values of a batch have no names.
   for (const BatchStatement& statement : statements) {
     append_int(out, static_cast<uint8_t>(statement.prepared));
     if (statement.prepared) {

@@ -10,6 +10,7 @@
 namespace tetrad::cql::client {
 namespace {
 
+// Every read_* below may go on past a failure, with zeros; the caller asks ok() at the end.
 std::unexpected<Error> malformed(const WireReader& reader) {
   return std::unexpected<Error>(reader.error());
 }
@@ -45,10 +46,12 @@ std::vector<std::pair<std::string, uint16_t>> read_failures(WireReader& reader, 
   return failures;
 }
 
+// A name that a newer server has and this program does not is taken for SIMPLE.
 base::WriteType read_write_type(WireReader& reader) {
   return parse_write_type(reader.string("write type")).value_or(base::WriteType::kSimple);
 }
 
+// What timeouts and failures begin with: level, received, required.
 template <class Detail>
 void read_outcome(WireReader& reader, Detail& detail) {
   detail.level = read_level(reader);
@@ -123,6 +126,7 @@ ErrorReply read_error(WireReader& reader, int version) {
   return reply;
 }
 
+// `global`: keyspace and table stand once in front.
 Result<std::vector<Column>> read_columns(WireReader& reader, bool global, int32_t count) {
   std::vector<Column> columns;
   Column column;
@@ -184,6 +188,7 @@ Result<Reply> read_rows(WireReader& reader, int version) {
   return rows;
 }
 
+// Of a result and of an event alike.
 Result<SchemaChange> read_schema_change(WireReader& reader) {
   SchemaChange change;
   const auto kind = parse_schema_change_kind(reader.string("change"));
@@ -209,6 +214,7 @@ Result<Reply> read_prepared(WireReader& reader, int version) {
   return prepared;
 }
 
+// 1 Void, 2 Rows, 3 Set_keyspace, 4 Prepared, 5 Schema_change.
 Result<Reply> read_result(WireReader& reader, int version) {
   const int32_t kind = reader.i32("kind of result");
   switch (kind) {
@@ -229,6 +235,7 @@ Result<Reply> read_result(WireReader& reader, int version) {
   }
 }
 
+// Anything but a schema change is about a node.
 Result<Reply> read_event(WireReader& reader) {
   const std::string type = read_string(reader, "event type");
   if (type == "SCHEMA_CHANGE") {
@@ -297,6 +304,7 @@ void read_prefix(WireReader& reader, uint8_t flags, Response& out) {
 
 }  // namespace
 
+// No check: read_rows() has walked over all cells.
 std::optional<BytesView> CellReader::next() {
   const auto size = base::load_big_endian<int32_t>(rest_.data());
   rest_.remove_prefix(sizeof(size));

@@ -20,6 +20,7 @@ std::optional<Inet> Inet::parse(std::string_view address, int32_t port) {
   return std::nullopt;
 }
 
+// The shortest form that the C library has: "::1".
 std::string Inet::address_text() const {
   char text[INET6_ADDRSTRLEN] = "";
   inet_ntop(size == 4 ? AF_INET : AF_INET6, octets.data(), text, sizeof(text));

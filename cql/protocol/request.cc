@@ -193,6 +193,7 @@ Result<void> read_prepare(WireReader& reader, int version, PrepareRequest& out) 
   return {};
 }
 
+// The id of the metadata is compared by whoever answers: a client of v5 may have an old one.
 Result<void> read_execute(WireReader& reader, int version, ExecuteRequest& out) {
   out.id = reader.short_bytes("statement id");
   if (version >= 5) out.result_metadata_id = reader.short_bytes("result metadata id");

@@ -124,6 +124,7 @@ void append_auth_success(Bytes& out, const ReplyHead& head, std::optional<BytesV
   envelope.finish();
 }
 
+// [string multimap].
 void append_supported(Bytes& out, const ReplyHead& head, std::span<const SupportedOption> options) {
   EnvelopeWriter envelope(out, head, Opcode::kSupported);
   append_int(out, static_cast<uint16_t>(options.size()));

@@ -5,6 +5,7 @@
 namespace tetrad::cql {
 namespace {
 
+// By Kind and by Target.
 constexpr std::string_view kKinds[] = {"CREATED", "UPDATED", "DROPPED"};
 constexpr std::string_view kTargets[] = {"KEYSPACE", "TABLE", "TYPE", "FUNCTION", "AGGREGATE"};
 

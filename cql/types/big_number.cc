@@ -90,6 +90,7 @@ Bytes make_decimal(int32_t scale, BytesView unscaled) {
   return out;
 }
 
+// Scales have 32 bits on the wire; Java's words for those that do not fit.
 Result<Bytes> from_decimal(const Decimal& value) {
   if (value.scale > std::numeric_limits<int32_t>::max())
     return fail(ErrorCode::kInvalid, "Underflow");
@@ -98,6 +99,7 @@ Result<Bytes> from_decimal(const Decimal& value) {
   return make_decimal(static_cast<int32_t>(value.scale), from_big(value.unscaled));
 }
 
+// Rounding 9.99 up makes a digit more, so it is looked at again.
 void round_to_digits(Decimal& value, int64_t digits) {
   for (;;) {
     const int64_t drop = digit_count(value.unscaled) - digits;

@@ -76,6 +76,7 @@ int compare_timeuuids(BytesView a, BytesView b) {
 // Part by part; of two that agree so far the shorter comes first.
 int compare_collections(const DataType& type, BytesView a, BytesView b) {
   auto left = CollectionReader::open(type, a), right = CollectionReader::open(type, b);
+  // Bytes that do not read sort by themselves: an order all the same, so that sorting ends.
   if (!left || !right) return compare_bytes(a, b);
   while (!left->at_end() && !right->at_end()) {
     for (const TypePtr& part_type : type.components()) {
@@ -190,6 +191,7 @@ int compare(const DataType& type, BytesView a, BytesView b) {
   std::unreachable();
 }
 
+// Null before every value.
 int compare_nullable(const DataType& type, OptionalView a, OptionalView b) {
   if (!a || !b) return order_of(a.has_value(), b.has_value());
   return compare(type, *a, *b);

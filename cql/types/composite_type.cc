@@ -262,6 +262,8 @@ Result<Bytes> composite_from_string(const CompositeClass& composite, std::string
   return out;
 }
 
+// Each component: its comparator (dynamic ones only), u16 size, value, end-of-component byte. Only
+// the last may have such a byte that is not 0.
 Result<void> validate_composite(const CompositeClass& composite, BytesView value) {
   base::ByteReader reader(value);
   // Marks a static column of Thrift times; components follow.

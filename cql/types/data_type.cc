@@ -59,6 +59,7 @@ const NativeInfo& info_of(TypeKind kind) { return kNatives[static_cast<size_t>(k
 /// Builds types; everyone else sees them as const.
 class DataType::Access {
  public:
+  // DataType has no public constructor: Open lets make_shared() call it.
   static std::shared_ptr<DataType> make(TypeKind kind) {
     struct Open : DataType {};
     auto type = std::make_shared<Open>();
@@ -117,6 +118,7 @@ TypePtr native_type_named(std::string_view name) {
 
 namespace {
 
+// Parts of a collection have no cells of their own, so they are frozen.
 TypePtr make_collection(TypeKind kind, std::vector<TypePtr> parts, bool frozen) {
   for (TypePtr& part : parts) part = freeze(part);
   auto type = DataType::Access::make(kind);
@@ -160,6 +162,7 @@ TypePtr make_vector(TypePtr element, uint32_t dimension) {
   return type;
 }
 
+// A class that Cassandra would load and Tetrad keeps by name: its values are bytes.
 TypePtr make_custom(std::string class_name) {
   auto type = DataType::Access::make(TypeKind::kCustom);
   DataType::Access::set_names(*type, "", std::move(class_name), {});
@@ -180,6 +183,8 @@ TypePtr with_frozen(const TypePtr& type, bool frozen) {
 
 }  // namespace
 
+// The same type if it is frozen already; only the outermost mark is looked at, since all inside is
+// frozen.
 TypePtr freeze(const TypePtr& type) {
   return type->is_multi_cell() ? with_frozen(type, true) : type;
 }
@@ -189,6 +194,7 @@ TypePtr unfreeze(const TypePtr& type) {
   return can && !type->is_multi_cell() ? with_frozen(type, false) : type;
 }
 
+// Linear: user types have few fields.
 std::optional<size_t> DataType::field_index(std::string_view field) const {
   const auto at = std::find(field_names_.begin(), field_names_.end(), field);
   if (at == field_names_.end()) return std::nullopt;
@@ -226,6 +232,7 @@ bool any_inside(const DataType& type, const Predicate& predicate) {
 
 }  // namespace
 
+// references_udt_ spares most types the walk.
 bool DataType::references_udt(std::string_view keyspace, std::string_view name) const {
   return references_udt_ && any_inside(*this, [&](const DataType& t) {
            return t.kind_ == TypeKind::kUdt && t.keyspace_ == keyspace && t.name_ == name;
@@ -393,6 +400,7 @@ bool prefix_compatible(const DataType& to, const DataType& from, const Compatibl
 
 }  // namespace
 
+// By value; native types are the same object.
 bool operator==(const DataType& a, const DataType& b) {
   if (&a == &b) return true;
   return a.kind_ == b.kind_ && a.multi_cell_ == b.multi_cell_ && a.dimension_ == b.dimension_ &&

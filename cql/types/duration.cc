@@ -145,6 +145,7 @@ Result<Duration> parse_alternative(std::string_view text, bool negative) {
 
 /// "P1Y2M3DT4H5M6S" and "P4W"
 Result<Duration> parse_iso(std::string_view text, bool negative) {
+  // Each letter at most once and in this order; M is months before the T and minutes behind it.
   static constexpr std::string_view date_letters = "YMWD", time_letters = "HMS";
   Builder builder;
   std::string_view rest = text.substr(1);
@@ -169,6 +170,7 @@ Result<Duration> parse_iso(std::string_view text, bool negative) {
     (unit == 2 ? weeks : others) = true;
     TETRAD_TRY_VOID(builder.add(unit, *count));
   }
+  // P4W stands alone.
   if (weeks && others) return refuse(text);
   return builder.finish(negative);
 }

@@ -113,6 +113,7 @@ Result<Bytes> parse_inet(std::string_view text) {
   return fail(ErrorCode::kInvalid, "Unable to make inet address from '{}'", text);
 }
 
+// Empty for bytes that are no address.
 std::string format_inet(BytesView bytes) {
   if (bytes.size() == 16 && bytes.starts_with(kMappedPrefix))
     bytes.remove_prefix(kMappedPrefix.size());

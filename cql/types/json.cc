@@ -100,6 +100,7 @@ class Converter {
   }
 
  private:
+  // A string of JSON is read as the text of the type.
   Result<Bytes> text(const DataType& type, const JsonValue& value, std::string_view what) const {
     if (value.kind != Kind::kString) return expected(what, value);
     return from_string(type, value.text, now_ms_);
@@ -111,6 +112,7 @@ class Converter {
       return expected(what, value);
     return from_string(type, value.java_text(), now_ms_);
   }
+  // Integers of any length become the nearest double.
   static std::optional<double> to_double(const JsonValue& value) {
     if (value.kind == Kind::kFloat) return value.number;
     if (value.kind != Kind::kInteger) return std::nullopt;
@@ -161,6 +163,7 @@ class Converter {
     return composite_of(type, value);
   }
 
+  // By kind of type; each refuses JSON of another kind with its own words.
   Result<Bytes> composite_of(const DataType& type, const JsonValue& value) const {
     switch (type.kind()) {
       case TypeKind::kList:
@@ -177,6 +180,7 @@ class Converter {
     }
   }
 
+  // Of lists, sets and vectors: a null among them is an error, as in CQL.
   Result<std::vector<Bytes>> elements(const DataType& element, const JsonValue& value,
                                       std::string_view name) const {
     std::vector<Bytes> out;
@@ -216,6 +220,7 @@ class Converter {
     return join_vector(type, views);
   }
 
+  // {"key": value, …}; of equal keys the last value counts.
   Result<Bytes> map(const DataType& type, const JsonValue& value) const {
     if (value.kind != Kind::kObject) return expected("a map", value);
     std::vector<std::pair<Bytes, Bytes>> entries;
@@ -234,6 +239,7 @@ class Converter {
     return join_sorted_map(*type.key(), {entries.begin(), entries.end()});
   }
 
+  // [a, b, …] with all items; null is a field without a value.
   Result<Bytes> tuple(const DataType& type, const JsonValue& value) const {
     if (value.kind != Kind::kArray) return expected("a list representation of a tuple", value);
     const size_t count = type.components().size();
@@ -310,6 +316,7 @@ bool append_collection(std::string& out, const DataType& type, BytesView value) 
   return true;
 }
 
+// { } for maps and user types, [ ] for all others.
 bool append_composite(std::string& out, const DataType& type, BytesView value) {
   const bool braces = type.kind() == TypeKind::kMap || type.kind() == TypeKind::kUdt;
   out += braces ? '{' : '[';
@@ -342,6 +349,7 @@ void append_hex(std::string& out, BytesView value) {
   out.append("\"0x").append(base::to_hex(value)).append("\"");
 }
 
+// Numbers and booleans are JSON's own, everything else a string.
 void append_native(std::string& out, const DataType& type, BytesView value) {
   switch (type.kind()) {
     case TypeKind::kAscii:

@@ -19,6 +19,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
+// RFC 3629; `c` is a whole character.
 void append_utf8(std::string& out, uint32_t c) {
   const auto put = [&out](uint32_t byte) { out += static_cast<char>(byte); };
   if (c < 0x80) {
@@ -46,6 +47,8 @@ class Parser {
   Result<JsonValue> parse() {
     if (!is_valid_utf8(text_)) return bad("Invalid UTF-8");
     TETRAD_TRY(JsonValue value, parse_value(1));
+    // Jackson reads "1x" as a number with something behind it and "{}x" as an object: only the
+    // former is an error.
     const bool number =
         value.kind == JsonValue::Kind::kInteger || value.kind == JsonValue::Kind::kFloat;
     if (number && at_ < text_.size() && !is_space(text_[at_]))
@@ -123,6 +126,7 @@ class Parser {
   Result<JsonValue> parse_number() {
     const size_t start = at_;
     take('-');
+    // 01 is no number in JSON.
     if (at_ + 1 < text_.size() && text_[at_] == '0' && is_digit(text_[at_ + 1]))
       return bad("Invalid numeric value: Leading zeroes not allowed");
     if (skip_digits() == 0) return unexpected_character();
@@ -152,6 +156,7 @@ class Parser {
     return value;
   }
 
+  // Four digits behind "\u".
   Result<uint32_t> parse_hex4() {
     uint32_t value = 0;
     if (text_.size() - at_ < 4) return bad("Unexpected end-of-input");
@@ -206,6 +211,7 @@ class Parser {
     return bad("Unexpected end-of-input in a string");
   }
 
+  // [ value, value … ]; a comma before the bracket is an error.
   Result<JsonValue> parse_array(int depth) {
     JsonValue array;
     array.kind = JsonValue::Kind::kArray;

@@ -148,6 +148,7 @@ Result<Bytes> tuple_bytes(const DataType& type, std::string_view text,
   return join_tuple(views);
 }
 
+// Cassandra's text for numbers, booleans and uuids that do not read.
 std::unexpected<Error> unable(std::string_view what, std::string_view text) {
   return fail(ErrorCode::kInvalid, "Unable to make {} from '{}'", what, text);
 }
@@ -292,6 +293,7 @@ Result<Bytes> number_from_string(TypeKind kind, std::string_view text) {
   }
 }
 
+// What of them may be written is in temporal.cc and duration.cc.
 Result<Bytes> time_from_string(TypeKind kind, std::string_view text,
                                std::optional<int64_t> now_ms) {
   switch (kind) {
@@ -490,6 +492,7 @@ bool append_fields(std::string& out, const DataType& type, BytesView value) {
   return true;
 }
 
+// Of a vector: all elements, with ", " between them.
 bool append_elements(std::string& out, const DataType& type, BytesView value) {
   const auto elements = split_vector(type, value);
   if (!elements) return false;
@@ -512,6 +515,8 @@ bool append_composite(std::string& out, const DataType& type, BytesView value) {
   return ok;
 }
 
+// Recursive over the type; bytes that are not of it become a blob, at the level at which that
+// shows.
 void append_literal(std::string& out, const DataType& type, OptionalView value) {
   if (!value) {
     out += "null";
@@ -552,6 +557,8 @@ void append_literal(std::string& out, const DataType& type, OptionalView value) 
 
 }  // namespace
 
+// Read as a term of the same type it gives the same bytes, but for empty values, which become null,
+// and for bytes that are not of their type.
 std::string to_cql_literal(const DataType& type, OptionalView value) {
   std::string out;
   append_literal(out, type, value);

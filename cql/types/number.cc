@@ -236,6 +236,7 @@ std::optional<int64_t> varint_to_int64(BytesView bytes) {
   return varint_low_bits(shortest);
 }
 
+// Rounded to the nearest; too large a number is an infinity.
 double varint_to_double(BytesView bytes) {
   if (const auto small = varint_to_int64(bytes)) return static_cast<double>(*small);
   const BytesView shortest = minimal_varint(bytes);
@@ -335,6 +336,8 @@ int compare_decimal(BytesView a, BytesView b) {
   return sa * compare_near({abs(to_big(ua)), scale_a}, {abs(to_big(ub)), scale_b});
 }
 
+// Java's BigDecimal(String): sign, digits with a point among them, exponent. Scale = digits behind
+// the point - exponent.
 Result<Bytes> decimal_from_text(std::string_view text) {
   const auto refuse = [&] {
     return fail(ErrorCode::kInvalid, "unable to make BigDecimal from '{}'", text);
@@ -460,6 +463,7 @@ double decimal_to_double(BytesView bytes) {
   return negative ? -value : value;
 }
 
+// Cut off towards zero, as BigDecimal.toBigInteger().
 Result<Bytes> decimal_to_varint(BytesView bytes) {
   TETRAD_TRY_VOID(check_length(bytes));
   Decimal value = to_decimal(bytes);

@@ -138,6 +138,7 @@ Result<void> append_decimal(Bytes& out, BytesView value) {
 uint64_t by_time(uint64_t high) {
   return high << 48 | ((high << 16) & 0x0000FFFF00000000ULL) | high >> 32;
 }
+// Inverses of by_time() and version_first().
 uint64_t from_by_time(uint64_t sorted) {
   return sorted << 32 | ((sorted >> 16) & 0x00000000FFFF0000ULL) | sorted >> 48;
 }
@@ -278,6 +279,7 @@ Result<void> append_component(Bytes& out, const DataType& type, OptionalView val
   return append_payload(out, type, *value);
 }
 
+// Each read_* appends the value in Cassandra's serialization to `out`.
 template <class UInt>
 Result<void> read_signed(Bytes& out, OrderedCursor& in) {
   constexpr UInt kSign = static_cast<UInt>(UInt{1} << (8 * sizeof(UInt) - 1));
@@ -369,6 +371,7 @@ Result<void> read_part(Bytes& out, const DataType& type, OrderedCursor& in) {
   return {};
 }
 
+// The count is not in the key: elements are counted until kEnd.
 Result<void> read_collection(Bytes& out, const DataType& type, OrderedCursor& in) {
   const size_t start = out.size();
   append_fixed<uint32_t>(out, 0);
@@ -489,6 +492,7 @@ Result<bool> read_component(Bytes& out, const DataType& type, OrderedCursor& in)
 
 }  // namespace
 
+// On an error `out` has a part of the component: the caller drops it.
 Result<void> append_ordered(Bytes& out, const DataType& type, OptionalView value, bool descending) {
   const size_t start = out.size();
   TETRAD_TRY_VOID(append_component(out, type, value));
@@ -518,6 +522,7 @@ Result<BytesView> skip_ordered(BytesView& in, const DataType& type, bool descend
   return before.substr(0, before.size() - in.size());
 }
 
+// Types of which two values can have one encoding.
 bool can_be_lossy(const DataType& type) {
   switch (type.kind()) {
     case TypeKind::kBoolean:

@@ -140,6 +140,7 @@ class CqlTypeParser {
     return syntax("no closing quote");
   }
 
+  // A word, in lower case unless it had quotes.
   struct Name {
     std::string text;
     bool was_quoted = false;
@@ -168,6 +169,7 @@ class CqlTypeParser {
       return type;
     }
     TETRAD_TRY(Name name, parse_name());
+    // keyspace.name: always a user type.
     if (take('.')) {
       TETRAD_TRY(Name second, parse_name());
       type.kind = TypeKind::kUdt;
@@ -369,6 +371,7 @@ Result<void> check_class(const DataType& type, const UdtResolver& resolve_udt) {
   return {};
 }
 
+// Of checked parts; vectors have checks of their own.
 Result<TypePtr> make_composite(const RawType& raw, std::vector<TypePtr> parts) {
   switch (raw.kind) {
     case TypeKind::kList:
@@ -450,6 +453,7 @@ class ClassNameParser {
     return text_.substr(start, at_ - start);
   }
 
+  // [( class, class … )]
   Result<std::vector<TypePtr>> parameters(int depth) {
     std::vector<TypePtr> out;
     if (!take('(')) return out;
@@ -485,6 +489,7 @@ class ClassNameParser {
     }
     // The name of timestamp before Cassandra 1.2; still in old schemas.
     if (name == "DateType") return timestamp_type();
+    // Classes of parameters that become types of CQL, or marks on them.
     static constexpr std::string_view composite[] = {"ListType",  "SetType",    "MapType",
                                                      "TupleType", "FrozenType", "ReversedType"};
     for (const std::string_view known : composite) {
@@ -502,6 +507,7 @@ class ClassNameParser {
         deepest = std::max(deepest, open);
         ++at_;
       } while (open > 0 && at_ < text_.size());
+      // Parentheses inside are skipped in pairs.
       if (open > 0) return bad("expecting ')'");
     }
     const std::string_view written = text_.substr(start, at_ - start);

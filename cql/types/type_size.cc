@@ -17,6 +17,7 @@ constexpr uint64_t kCountedMax = 1u << 30;
 
 Size size_of(const DataType& type, std::unordered_map<const DataType*, Size>& known) {
   if (type.components().empty()) return {1, type.name().size()};
+  // By identity: a user type that is held many times is counted many times and walked once.
   if (const auto found = known.find(&type); found != known.end()) return found->second;
   Size size{1, type.keyspace().size() + type.name().size()};
   for (const std::string& field : type.field_names()) size.name_bytes += field.size();
@@ -31,6 +32,7 @@ Size size_of(const DataType& type, std::unordered_map<const DataType*, Size>& kn
 
 }  // namespace
 
+// What its description takes in an answer, about: four bytes for each part and all names.
 uint64_t spelled_bytes(const DataType& type) {
   std::unordered_map<const DataType*, Size> known;
   const Size size = size_of(type, known);

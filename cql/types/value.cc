@@ -29,6 +29,7 @@ std::optional<Int> read_fixed(BytesView bytes) {
   return base::load_big_endian<Int>(bytes.data());
 }
 
+// As base/byte_io.h has it: small numbers of either sign have few bits.
 int64_t unzigzag(uint64_t v) { return static_cast<int64_t>(v >> 1) ^ -static_cast<int64_t>(v & 1); }
 uint64_t zigzag(int64_t v) {
   return (static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63);
@@ -107,6 +108,8 @@ std::optional<Duration> read_duration(BytesView bytes) {
 
 // The number of leading ones in the first byte is the number of bytes behind it; 1 to 9 bytes.
 void append_unsigned_vint(Bytes& out, uint64_t value) {
+  // Each byte behind the first takes eight bits and costs the first one bit: seven bits a byte, up
+  // to 64 in nine.
   const int bits = 64 - std::countl_zero(value | 1);
   const int extra = std::min((bits - 1) / 7, 8);
   char buffer[9];
@@ -120,6 +123,7 @@ void append_unsigned_vint(Bytes& out, uint64_t value) {
   out.append(buffer, static_cast<size_t>(extra) + 1);
 }
 
+// Longer spellings of a number than the shortest are taken, as in Cassandra.
 std::optional<uint64_t> take_unsigned_vint(BytesView& bytes) {
   if (bytes.empty()) return std::nullopt;
   const auto first = static_cast<uint8_t>(bytes[0]);
@@ -164,6 +168,8 @@ Result<OptionalView> CollectionReader::next() {
   return part;
 }
 
+// collection := i32 count, part*; part := i32 size (-1: null), bytes; a map has two parts for each
+// entry.
 CollectionBuilder::CollectionBuilder() : out_(4, '\0') {}
 void CollectionBuilder::add(BytesView part) {
   base::ByteWriter writer(out_);
@@ -178,6 +184,7 @@ Bytes CollectionBuilder::finish(int parts_per_element) && {
   return std::move(out_);
 }
 
+// Also of sets.
 Result<std::vector<BytesView>> split_list(BytesView bytes) {
   TETRAD_TRY(CollectionReader reader, CollectionReader::open(bytes, 1));
   std::vector<BytesView> out;
@@ -220,6 +227,7 @@ Result<OptionalView> take_field(BytesView& bytes, const Name& what) {
   return field;
 }
 
+// "0th field a" or "0th component", as Cassandra's errors count.
 std::string field_name(const DataType& type, size_t index) {
   return type.kind() == TypeKind::kUdt
              ? fmt::format("{}th field {}", index, type.field_names()[index])
@@ -302,6 +310,8 @@ Bytes join_map(std::span<const std::pair<BytesView, BytesView>> entries) {
   return std::move(builder).finish(2);
 }
 
+// tuple := (i32 size (-1: null), bytes)*; a user type is the same. Fields at the end may be left
+// out.
 Bytes join_tuple(std::span<const OptionalView> fields) {
   Bytes out;
   base::ByteWriter writer(out);
@@ -335,6 +345,7 @@ Bytes join_sorted_set(const DataType& element, std::vector<BytesView> elements) 
   return join_list(elements);
 }
 
+// Keys in the order of their type.
 Bytes join_sorted_map(const DataType& key, std::vector<std::pair<BytesView, BytesView>> entries) {
   std::stable_sort(entries.begin(), entries.end(), [&](const auto& a, const auto& b) {
     return compare(key, a.first, b.first) < 0;
@@ -384,6 +395,7 @@ Result<void> validate_duration(BytesView bytes) {
   return {};
 }
 
+// Every part, to any depth; null parts are refused although the encoding has them.
 Result<void> validate_collection(const DataType& type, BytesView bytes) {
   const char* const name = type.kind() == TypeKind::kList  ? "list"
                            : type.kind() == TypeKind::kSet ? "set"
@@ -458,6 +470,7 @@ Result<void> validate_size(TypeKind kind, size_t size) {
   }
 }
 
+// Also version 1 of a timeuuid, which no other uuid may pretend to be.
 Result<void> validate_uuid(TypeKind kind, BytesView bytes) {
   const size_t size = bytes.size();
   if (size != 16 && size != 0) return fail(kBad, "UUID should be 16 or 0 bytes ({})", size);
