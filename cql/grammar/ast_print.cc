@@ -33,6 +33,7 @@ std::string print_terms(const std::vector<Term>& terms) {
 
 /// As Cassandra prints them: in the order in which a HashMap of Java has these names.
 std::vector<const std::pair<Identifier, Term>*> fields_in_order(const UdtTerm& term) {
+  // Java's HashMap doubles its buckets when three quarters are in use.
   size_t buckets = 16;
   while (term.fields.size() > buckets / 4 * 3) buckets *= 2;
   std::vector<std::pair<uint32_t, const std::pair<Identifier, Term>*>> fields;
@@ -59,6 +60,7 @@ class SelectorPrinter {
                   std::string_view keyspace)
       : namer_(namer), casts_nothing_(casts_nothing), keyspace_(keyspace) {}
 
+  // Recursive over the tree, whose depth the parser has bounded.
   std::string print(const Selector& selector) const {
     return std::visit([this](const auto& node) { return print_node(node); }, selector.node);
   }
@@ -67,6 +69,7 @@ class SelectorPrinter {
   std::string print_all(const std::vector<Selector>& items) const {
     return joined(items, [this](const Selector& s) { return print(s); });
   }
+  // One for each kind of node, so that a new one does not compile without.
   std::string print_node(const ColumnSelector& node) const { return node.name.text; }
   std::string print_node(const TermSelector& node) const { return to_string(node.term); }
   // Also when count(1) was written.
@@ -78,9 +81,12 @@ class SelectorPrinter {
                                                                       : "maxwritetime";
     return fmt::format("{}({})", function, print(*node.target));
   }
+  // With the name that the namer gives, since two functions may have one name.
   std::string print_node(const FunctionSelector& node) const {
     return fmt::format("{}({})", namer_(*node.name), print_all(node.arguments));
   }
+  // A cast to the type that the argument has already does nothing, and Cassandra leaves it out of
+  // the name.
   std::string print_node(const CastSelector& node) const {
     if (casts_nothing_ && casts_nothing_(node)) return print(*node.argument);
     return fmt::format("cast({} as {})", print(*node.argument), to_string(*node.type));
@@ -159,6 +165,7 @@ std::string print_values(RelationOperator op, bool in_marker, const std::vector<
 
 }  // namespace
 
+// Cassandra's functions behind the operators, which errors and names show.
 std::string_view operator_function(ArithmeticOperator op) {
   switch (op) {
     case ArithmeticOperator::kAdd:
@@ -191,6 +198,7 @@ char arithmetic_symbol(ArithmeticOperator op) {
   return '?';
 }
 
+// One table, in Cassandra's words.
 std::string_view relation_operator_name(RelationOperator op) {
   switch (op) {
     case RelationOperator::kEqual:
@@ -229,6 +237,7 @@ std::string_view relation_operator_name(RelationOperator op) {
   return "";
 }
 
+// For texts that are read again: DESCRIBE and schema texts.
 std::string quote_string(std::string_view text) {
   std::string quoted = "'";
   for (char c : text) {
@@ -264,6 +273,7 @@ std::string full_class_name(const CqlType& type) {
   return fmt::format("org.apache.cassandra.db.marshal.{}", name.empty() ? "BytesType" : name);
 }
 
+// As Cassandra's CQL3Type.Raw prints it, which is not always how it was written.
 std::string to_string(const CqlType& type) {
   const auto parameters = [&] {
     return joined(type.parameters, [](const CqlType& t) { return to_string(t); });
@@ -298,6 +308,7 @@ std::string to_string(const CqlType& type) {
   return type.frozen ? fmt::format("frozen<{}>", text) : text;
 }
 
+// By value: a type in a message is printed once.
 CqlType in_keyspace(CqlType type, std::string_view keyspace, bool quoted_only) {
   if (type.kind == CqlType::Kind::kUser && !type.name.keyspace && !keyspace.empty() &&
       (type.name.name.quoted || !quoted_only)) {
@@ -361,6 +372,7 @@ std::string to_string(const Selector& selector) {
   return result_name(selector, as_written);
 }
 
+// "a = 1", "token(a, b) > ?", "(a, b) IN ((1, 2))": as errors of WHERE quote relations.
 std::string to_string(const Relation& relation) {
   const auto columns = [&] {
     return joined(relation.columns, [](const Identifier& i) { return to_string(i); });
@@ -391,6 +403,7 @@ std::string to_string(const Relation& relation) {
                      values.empty() ? "" : " ", values);
 }
 
+// "a[1] = 2", "a.b IN (1, 2)": as errors of IF quote conditions.
 std::string to_string(const Condition& condition) {
   std::string target = to_string(condition.column);
   if (condition.element) target += fmt::format("[{}]", to_string(*condition.element));

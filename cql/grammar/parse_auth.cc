@@ -40,6 +40,7 @@ ast::RoleName Parser::user_name() {
   return result;
 }
 
+// [IF NOT EXISTS] name [WITH options]
 ast::CreateRole Parser::create_role() {
   ast::CreateRole result;
   result.position = start_;
@@ -49,6 +50,7 @@ ast::CreateRole Parser::create_role() {
   return result;
 }
 
+// [IF EXISTS] name [WITH options]
 ast::AlterRole Parser::alter_role() {
   ast::AlterRole result;
   result.position = start_;
@@ -58,6 +60,7 @@ ast::AlterRole Parser::alter_role() {
   return result;
 }
 
+// [IF NOT EXISTS] name [WITH [HASHED] PASSWORD 'x'] [SUPERUSER | NOSUPERUSER]
 ast::CreateRole Parser::create_user() {
   ast::CreateRole result;
   result.position = start_;
@@ -207,6 +210,7 @@ std::optional<ast::Permission> Parser::permission_at(size_t ahead) {
   }
 }
 
+// ALL [PERMISSIONS] | permission [PERMISSION] (, permission [PERMISSION])*
 void Parser::permissions(bool& all, std::vector<ast::Permission>& permissions) {
   if (accept(Keyword::kAll)) {
     all = true;
@@ -227,6 +231,7 @@ void Parser::permissions(bool& all, std::vector<ast::Permission>& permissions) {
   } while (accept(TokenKind::kComma));
 }
 
+// GRANT role TO grantee | GRANT permissions ON resource TO grantee
 ast::Statement Parser::grant() {
   advance();
   // unmask, select_masked and all may be roles as well.
@@ -248,6 +253,7 @@ ast::Statement Parser::grant() {
   return result;
 }
 
+// As grant(), with FROM.
 ast::Statement Parser::revoke() {
   advance();
   if ((!permission_at() && !is(Keyword::kAll)) || (names(peek()) && is(Keyword::kFrom, 1))) {
@@ -362,6 +368,7 @@ ast::Resource Parser::resource() {
   return result;
 }
 
+// ADD IDENTITY [IF NOT EXISTS] identity TO ROLE name
 ast::AddIdentity Parser::add_identity() {
   ast::AddIdentity result;
   result.position = start_;
@@ -375,8 +382,10 @@ ast::AddIdentity Parser::add_identity() {
   return result;
 }
 
+// A string or a name.
 std::string Parser::identity() { return is(TokenKind::kString) ? string_literal() : name().text; }
 
+// (DESCRIBE | DESC) object [WITH INTERNALS]
 ast::Describe Parser::describe() {
   ast::Describe result;
   result.position = start_;
@@ -394,10 +403,12 @@ ast::Describe Parser::describe() {
 // may follow is a case, so it stands in one piece.
 void Parser::described_object(ast::Describe& result, size_t from) {
   using Target = ast::Describe::Target;
+  // A word that is all that is described: a list, or the whole schema.
   const auto list_of = [&](Target target) {
     advance();
     result.target = target;
   };
+  // A word that one object's name follows.
   const auto object = [&](Target target) {
     advance();
     named_object(result, target);

@@ -28,6 +28,8 @@ ast::Attributes Parser::attributes() {
   return result;
 }
 
+// INSERT INTO table ( names ) VALUES ( terms ) [IF NOT EXISTS] [USING …]
+//  INSERT INTO table JSON value [DEFAULT (NULL | UNSET)] [IF NOT EXISTS] [USING …]
 ast::Modification Parser::insert() {
   const ast::Position position = start_;
   expect(Keyword::kInsert);
@@ -78,6 +80,7 @@ ast::Modification Parser::insert() {
   return result;
 }
 
+// UPDATE table [USING …] SET assignment, … WHERE relations [IF conditions]
 ast::Update Parser::update() {
   ast::Update result;
   result.position = start_;
@@ -168,6 +171,7 @@ void Parser::assignment_value(ast::Assignment& assignment) {
 void Parser::check_assignments(const std::vector<ast::Assignment>& assignments) {
   using Kind = ast::Assignment::Kind;
   if (assignments.size() < 2) return;
+  // What was assigned to a column so far.
   struct Seen {
     size_t count = 0;
     bool whole = false;
@@ -187,6 +191,8 @@ void Parser::check_assignments(const std::vector<ast::Assignment>& assignments) 
   }
 }
 
+// DELETE [column | column[term] | column.field, …] FROM table [USING TIMESTAMP t] WHERE relations
+// [IF conditions]
 ast::Delete Parser::delete_statement() {
   ast::Delete result;
   result.position = start_;

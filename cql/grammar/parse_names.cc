@@ -80,6 +80,7 @@ bool Parser::starts_function_call(size_t ahead) {
          is(TokenKind::kLeftParenthesis, ahead + 3);
 }
 
+// starts_function_call() has looked before, where it matters.
 ast::FunctionName Parser::function_name() {
   ast::FunctionName result;
   if (is(TokenKind::kDot, 1)) {
@@ -112,6 +113,7 @@ std::vector<ast::Identifier> Parser::names_in_parentheses() {
   return result;
 }
 
+// A false result may also be a failure; then nothing is accepted any more.
 bool Parser::if_exists() {
   if (!accept(Keyword::kIf)) return false;
   return expect(Keyword::kExists);

@@ -16,6 +16,7 @@ std::vector<ast::Relation> Parser::whole_where() {
   return result;
 }
 
+// A trailing AND is an error of the relation that is missing.
 std::vector<ast::Relation> Parser::where_clause() {
   std::vector<ast::Relation> relations;
   do {
@@ -61,6 +62,7 @@ ast::Relation Parser::relation() {
   return result;
 }
 
+// = != < <= > >=; unset: no comparison is here, and nothing is consumed.
 std::optional<RelationOperator> Parser::accept_comparison() {
   RelationOperator op;
   switch (peek().kind) {
@@ -126,6 +128,7 @@ void Parser::in_values(bool& in_marker, std::vector<ast::Term>& values) {
 void Parser::tuple_relation(ast::Relation& relation) {
   relation.target = ast::Relation::Target::kTuple;
   relation.columns = names_in_parentheses();
+  // NOT is consumed only before IN: otherwise the error names it.
   const bool negated = is(Keyword::kNot) && is(Keyword::kIn, 1);
   if (negated) advance();
   if (accept(Keyword::kIn)) {

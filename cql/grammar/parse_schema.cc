@@ -12,6 +12,7 @@
 
 namespace tetrad::cql {
 
+// [IF NOT EXISTS] name WITH properties
 ast::CreateKeyspace Parser::create_keyspace() {
   ast::CreateKeyspace result;
   result.position = start_;
@@ -32,6 +33,7 @@ ast::AlterKeyspace Parser::alter_keyspace() {
   return result;
 }
 
+// [IF NOT EXISTS] name ( column, … [, PRIMARY KEY (…)] ) [WITH options]
 ast::CreateTable Parser::create_table() {
   ast::CreateTable result;
   result.position = start_;
@@ -82,6 +84,7 @@ ast::ColumnDefinition Parser::column_definition() {
   return result;
 }
 
+// MASKED WITH (DEFAULT | function ( terms ))
 ast::ColumnMask Parser::column_mask() {
   ast::ColumnMask result;
   result.position = here();
@@ -99,6 +102,7 @@ ast::ColumnMask Parser::column_mask() {
   return result;
 }
 
+// PRIMARY KEY ( (a | (a, b …)) [, c …] )
 ast::PrimaryKey Parser::primary_key() {
   ast::PrimaryKey result;
   result.position = here();
@@ -284,6 +288,7 @@ void Parser::add_columns(ast::AlterTable& alter) {
   alter.action = std::move(action);
 }
 
+// COMPACT STORAGE | [IF EXISTS] (column | ( columns )) [USING TIMESTAMP integer]
 void Parser::drop_columns(ast::AlterTable& alter) {
   // DROP COMPACT STORAGE is no column of the name compact.
   if (accept(Keyword::kCompact, Keyword::kStorage)) {
@@ -309,6 +314,7 @@ void Parser::drop_columns(ast::AlterTable& alter) {
   alter.action = std::move(action);
 }
 
+// ALTER column TYPE type | ALTER [IF EXISTS] column (MASKED WITH … | DROP MASKED)
 void Parser::alter_column(ast::AlterTable& alter) {
   const size_t from = index_;
   advance();

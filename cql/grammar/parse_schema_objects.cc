@@ -30,6 +30,7 @@ ast::CreateIndex Parser::create_index(bool custom) {
   return result;
 }
 
+// name | (KEYS | VALUES | ENTRIES | FULL) ( name )
 ast::IndexTarget Parser::index_target() {
   using Kind = ast::IndexTarget::Kind;
   ast::IndexTarget result;
@@ -81,6 +82,7 @@ ast::CreateView Parser::create_view() {
   return result;
 }
 
+// [IF EXISTS] name WITH properties
 ast::AlterView Parser::alter_view() {
   ast::AlterView result;
   result.position = start_;
@@ -91,6 +93,8 @@ ast::AlterView Parser::alter_view() {
   return result;
 }
 
+// [IF NOT EXISTS] name ( [name type, …] ) (CALLED | RETURNS NULL) ON NULL INPUT RETURNS type
+// LANGUAGE name AS 'body'
 ast::CreateFunction Parser::create_function(bool or_replace) {
   ast::CreateFunction result;
   result.position = start_;
@@ -128,6 +132,7 @@ ast::CreateFunction Parser::create_function(bool or_replace) {
   return result;
 }
 
+// [IF NOT EXISTS] name ( [types] ) SFUNC f STYPE type [FINALFUNC f] [INITCOND term]
 ast::CreateAggregate Parser::create_aggregate(bool or_replace) {
   ast::CreateAggregate result;
   result.position = start_;
@@ -150,6 +155,7 @@ ast::CreateAggregate Parser::create_aggregate(bool or_replace) {
   return result;
 }
 
+// [IF NOT EXISTS] name ON table USING 'class'
 ast::CreateTrigger Parser::create_trigger() {
   ast::CreateTrigger result;
   result.position = start_;
@@ -162,6 +168,7 @@ ast::CreateTrigger Parser::create_trigger() {
   return result;
 }
 
+// [IF EXISTS] name ON table
 ast::DropTrigger Parser::drop_trigger() {
   ast::DropTrigger result;
   result.position = start_;

@@ -58,6 +58,7 @@ ast::Select Parser::select() {
   return result;
 }
 
+// ANN OF has a direction in the grammar, which is checked when the statement is prepared.
 ast::Ordering Parser::ordering() {
   ast::Ordering result;
   result.column = name();

@@ -91,6 +91,7 @@ ast::Selector Parser::selector_with_modifiers() {
 }
 
 ast::Selector Parser::selector_modifiers(ast::Selector source) {
+  // Each modifier wraps what stands in front of it, from left to right.
   for (;;) {
     if (accept(TokenKind::kDot)) {
       const ast::Position position = source.position;
@@ -179,11 +180,13 @@ ast::Selector Parser::simple_selector() {
   return ast::Selector{ast::CountRowsSelector{}, position};
 }
 
+// What cannot begin a selector is reported as a missing `close`.
 std::vector<ast::Selector> Parser::selectors_until(TokenKind close) {
   if (!is(close) && !starts_selector(index_) && !is(TokenKind::kMinus)) expect(close);
   return items_until(close, [this] { return selector(); });
 }
 
+// WRITETIME of a column with modifiers: other expressions have no time of their own.
 ast::Selector Parser::write_time_selector() {
   const ast::Position position = here();
   using Kind = ast::WriteTimeSelector::Kind;
@@ -200,6 +203,7 @@ ast::Selector Parser::write_time_selector() {
   return ast::Selector{ast::WriteTimeSelector{kind, std::move(target)}, position};
 }
 
+// CAST ( selector AS native type )
 ast::Selector Parser::cast_selector() {
   const ast::Position position = here();
   advance();
@@ -268,6 +272,8 @@ ast::Selector Parser::parenthesis_selector() {
   return ast::Selector{ast::TupleSelector{selectors_until(TokenKind::kRightParenthesis)}, position};
 }
 
+// {} | {selector, …} | {selector: selector, …}; which of set, map or user type is meant is not
+// known here.
 ast::Selector Parser::brace_selector() {
   const ast::Position position = here();
   advance();

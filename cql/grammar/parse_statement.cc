@@ -16,6 +16,7 @@ ast::Statement Parser::whole_statement() {
   return result;
 }
 
+// For texts that are types and nothing else.
 ast::CqlType Parser::whole_type() {
   ast::CqlType result = type();
   expect(TokenKind::kEnd);
@@ -130,6 +131,7 @@ ast::Statement Parser::create_statement() {
   }
 }
 
+// ALTER is the current token.
 ast::Statement Parser::alter_statement() {
   const size_t from = index_;
   advance();

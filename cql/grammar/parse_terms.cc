@@ -14,6 +14,7 @@
 namespace tetrad::cql {
 namespace {
 
+// Of the five tokens that are operators.
 ast::ArithmeticOperator operator_of(TokenKind kind) {
   switch (kind) {
     case TokenKind::kPlus:
@@ -56,6 +57,7 @@ ast::Term Parser::term(bool before_column) {
   return left;
 }
 
+// As term(), one rank higher.
 ast::Term Parser::product() {
   ast::Term left = factor();
   while (is_any({TokenKind::kStar, TokenKind::kSlash, TokenKind::kPercent})) {
@@ -284,6 +286,7 @@ ast::Term Parser::simple_term() {
   return ast::Term{ast::Literal{}, position};
 }
 
+// [term (, term)*] close
 std::vector<ast::Term> Parser::terms_until(TokenKind close) {
   return items_until(close, [this] { return term(); });
 }
@@ -429,6 +432,7 @@ bool Parser::is_word(std::string_view word, size_t ahead) const {
 }
 
 // TIMEOUT and a duration or a marker.
+// The caller has seen TIMEOUT.
 ast::Term Parser::timeout() {
   advance();
   const ast::Position position = here();

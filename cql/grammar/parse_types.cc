@@ -19,6 +19,7 @@ bool names_native_type(const Token& token) {
 }
 
 // What may stand behind a type, wherever a type may stand.
+// Keywords that begin what follows a column's, an argument's or a state's type.
 bool follows_type(const Token& token) {
   switch (token.kind) {
     case TokenKind::kComma:
@@ -157,6 +158,7 @@ int32_t Parser::vector_dimension() {
   return dimension;
 }
 
+// A native type alone, as CAST takes it.
 ast::CqlType Parser::native_type() {
   ast::CqlType result;
   result.position = here();

@@ -77,6 +77,7 @@ Result<AddressGroup> make_address_group(std::string name, std::span<const std::s
   return group;
 }
 
+// The name may have any letters, also slashes: nothing is cut out of the key again but the prefix.
 std::string address_group_key(std::string_view name) {
   return std::string(kAddressGroupPrefix) + std::string(name);
 }

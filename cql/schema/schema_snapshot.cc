@@ -149,6 +149,7 @@ bool is_of_keyspace(std::string_view key) {
   return !key.starts_with(kRolePrefix) && !key.starts_with(kAddressGroupPrefix);
 }
 
+// For the log and /health.
 std::string UnreadableObject::title() const {
   return name.empty() ? fmt::format("{} {}", kind, keyspace)
                       : fmt::format("{} {}.{}", kind, keyspace, name);
@@ -229,6 +230,7 @@ void SchemaSnapshot::read_named(const NamedKind<Object>& kind, const std::set<st
   }
 }
 
+// A new set each time that one role changes: sets are small, and snapshots share them.
 void SchemaSnapshot::read_roles(const RoleSet& before, const std::set<std::string>& names) {
   RoleSet::Roles roles = before.all();
   read_named<RolePtr>({"role", role_key, read_role_text}, names, roles);

@@ -164,6 +164,7 @@ Result<ColumnMaskPtr> read_mask(const json& in, const std::string& keyspace,
 constexpr const char* kIndexClassNames[] = {"legacy", "sasi", "sai"};
 constexpr const char* kTargetNames[] = {"simple", "keys", "values", "entries", "full"};
 
+// Class, target and options by name, so that the order of enumerators may change.
 json indexes_json(const TableSchema& table) {
   json out = json::array();
   for (const IndexSchema& index : table.indexes) {
@@ -208,6 +209,7 @@ Result<void> read_indexes(const json& in, TableSchema& table) {
   return {};
 }
 
+// The base's id as well as its name: a table that is made anew under the name is another one.
 Result<void> read_view(const json& in, TableSchema& table) {
   ViewDefinition& view = table.view.emplace();
   view.base_table = in.at("base_table");
@@ -241,6 +243,7 @@ std::string overload_key(std::string_view kind, std::string_view keyspace, std::
   return fmt::format("{}/{}/{}({})", kind, keyspace, name, types);
 }
 
+// Types as CQL writes them, user types by name.
 json type_list(const std::vector<TypePtr>& types) {
   json out = json::array();
   for (const TypePtr& type : types) out.push_back(type->cql_text());
@@ -287,6 +290,7 @@ Result<KeyspaceSchema> read_keyspace_text(const std::string& text) {
   });
 }
 
+// Columns with everything that statements need; the ids of dropped columns as well.
 std::string table_text(const TableSchema& table) {
   json columns = json::array();
   for (const ColumnSchema& column : table.columns()) {
@@ -380,6 +384,7 @@ Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
   });
 }
 
+// Types of fields by name: read_type_text() needs those first.
 std::string type_text(const DataType& udt) {
   json fields = json::array();
   for (size_t i = 0; i < udt.field_names().size(); ++i) {

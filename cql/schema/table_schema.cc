@@ -76,6 +76,7 @@ void TableSchema::set_columns(std::vector<ColumnSchema> columns) {
   }
 }
 
+// Names are compared as they are: case was settled by the parser.
 const ColumnSchema* TableSchema::find(std::string_view column_name) const {
   const auto found = by_name_.find(std::string(column_name));
   return found == by_name_.end() ? nullptr : &columns_[found->second];

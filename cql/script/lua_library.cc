@@ -210,6 +210,8 @@ void add_replacement(lua_State* state, std::string& out, const PatternMatcher& m
   lua_pop(state, 1);
 }
 
+// The result is kept outside of Lua until it is whole, so its size is compared with the limit at
+// each step.
 int string_gsub(lua_State* state) {
   const std::string_view subject = check_text(state, 1);
   std::string_view pattern = check_text(state, 2);
@@ -323,6 +325,7 @@ int charged_sort(lua_State* state) {
   return call_original(state);
 }
 
+// For elements from first to last.
 void charge_range(lua_State* state, lua_Integer first, lua_Integer last) {
   if (first > last) return;
   charge(state, static_cast<uint64_t>(last) - static_cast<uint64_t>(first));
@@ -411,6 +414,7 @@ struct SortKey {
   std::string_view text;  // the table holds it
 };
 
+// Booleans, numbers, texts; of equal numbers the integer first.
 bool comes_first(const SortKey& a, const SortKey& b) {
   if (a.type != b.type) return a.type < b.type;
   if (a.type == LUA_TSTRING) return a.text < b.text;
@@ -480,6 +484,7 @@ int basic_pairs(lua_State* state) {
   return 1;
 }
 
+// The metamethod of sealed tables.
 int refuse_change(lua_State* state) { return luaL_error(state, "the library cannot be changed"); }
 
 // --- how it is put together ---
@@ -500,6 +505,7 @@ void remove(lua_State* state, const char* name) {
 }
 
 /// Replaces the table on top by an empty one that reads from it.
+/// A function may keep nothing in the library: what it set would be there in the next call.
 void seal(lua_State* state) {
   lua_newtable(state);
   lua_newtable(state);
@@ -536,6 +542,7 @@ void push_string_library(lua_State* state) {
   seal(state);
 }
 
+// Each is charged for what it moves or copies inside one call.
 void push_table_library(lua_State* state) {
   luaL_requiref(state, "table", luaopen_table, 0);
   wrap(state, "insert", charged_by_size);
@@ -576,6 +583,7 @@ int charge(lua_State* state, uint64_t steps) {
   return 0;
 }
 
+// A fresh table with chosen functions: load, require, print, pcall and the like are not in it.
 void push_library(lua_State* state) {
   lua_newtable(state);
   luaL_requiref(state, "_G", luaopen_base, 0);

@@ -130,6 +130,7 @@ size_t PatternMatcher::match_fewest(size_t s, size_t p, size_t after) {
   }
 }
 
+// The bracket that opens is where `s` is; nested pairs are counted.
 size_t PatternMatcher::match_balanced(size_t s, size_t p) {
   if (p + 1 >= pattern_.size()) return give_up("malformed pattern (missing arguments to '%b')");
   if (s >= subject_.size() || subject_[s] != pattern_[p]) return kNone;
@@ -168,6 +169,7 @@ size_t PatternMatcher::open_capture(size_t s, size_t p, Capture::Kind kind) {
   return end;
 }
 
+// The capture opened last that is not closed yet.
 size_t PatternMatcher::close_capture(size_t s, size_t p) {
   size_t index = capture_count_;
   while (index != 0 && captures_[index - 1].kind != Capture::Kind::kOpen) --index;
@@ -180,6 +182,7 @@ size_t PatternMatcher::close_capture(size_t s, size_t p) {
   return end;
 }
 
+// One character, %x, or [set]; errors are those of Lua's own matcher.
 size_t PatternMatcher::class_end(size_t p) {
   const char c = pattern_[p++];
   if (c == kEscape) {
@@ -198,6 +201,7 @@ size_t PatternMatcher::class_end(size_t p) {
   return p + 1;
 }
 
+// A set is charged by its length, since it is walked for each character.
 bool PatternMatcher::single_matches(size_t s, size_t p, size_t after) {
   if (s >= subject_.size()) return false;
   const auto c = static_cast<unsigned char>(subject_[s]);

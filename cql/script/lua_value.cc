@@ -54,6 +54,7 @@ void push_fields(lua_State* state, const DataType& type, BytesView value) {
   }
 }
 
+// {months = m, days = d, nanoseconds = n}.
 void push_duration(lua_State* state, const Duration& duration) {
   lua_createtable(state, 0, 3);
   lua_pushinteger(state, duration.months);
@@ -91,6 +92,7 @@ lua_Integer integer_at(lua_State* state, int index, const DataType& type) {
                     std::numeric_limits<T>::max());
 }
 
+// A view of Lua's own memory, good while the value is on the stack.
 std::string_view text_at(lua_State* state, int index, const DataType& type) {
   if (lua_type(state, index) != LUA_TSTRING) refuse(state, index, type);
   size_t size = 0;
@@ -175,6 +177,7 @@ Bytes map_at(lua_State* state, int index, const DataType& type) {
   return join_sorted_map(*type.key(), std::move(views));
 }
 
+// Fields that the table lacks are null.
 Bytes fields_at(lua_State* state, int index, const DataType& type) {
   std::vector<OptionalBytes> fields;
   for (size_t i = 0; i < type.components().size(); ++i) {
@@ -191,6 +194,7 @@ Bytes fields_at(lua_State* state, int index, const DataType& type) {
   return join_tuple(views);
 }
 
+// Types that are tables in Lua. The stack is checked first: values nest as deep as their types.
 Bytes table_at(lua_State* state, int index, const DataType& type) {
   if (lua_type(state, index) != LUA_TTABLE) refuse(state, index, type);
   luaL_checkstack(state, 8, "the value nests too deep");
@@ -207,6 +211,7 @@ Bytes table_at(lua_State* state, int index, const DataType& type) {
   }
 }
 
+// One table: each type and what it takes of Lua.
 Bytes bytes_at(lua_State* state, int index, const DataType& type) {
   switch (type.kind()) {
     case TypeKind::kTinyint:

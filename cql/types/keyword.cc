@@ -18,7 +18,7 @@ constexpr KeywordEntry kKeywords[] = {
 #define TETRAD_CQL_KEYWORD(name, text, use) {text, KeywordUse::use},
     TETRAD_CQL_KEYWORDS(TETRAD_CQL_KEYWORD)
 #undef TETRAD_CQL_KEYWORD
-            {"-nan", KeywordUse::R},
+        {"-nan", KeywordUse::R},
     {"-infinity", KeywordUse::R},
 };
 constexpr size_t kWordCount = static_cast<size_t>(Keyword::kNegativeNan);
