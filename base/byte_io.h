@@ -37,6 +37,7 @@ constexpr Int to_big_endian(Int value) {
 }
 
 /// Reads a big-endian integer at `from`, which must hold sizeof(Int) bytes.
+/// By memcpy, so that `from` needs no alignment.
 template <class Int>
 Int load_big_endian(const char* from) {
   Int value;
@@ -101,11 +102,14 @@ class ByteWriter {
 
 /// Reads from a view that outlives it and what it returns. Every method fails with kCorruption past
 /// the end.
+/// Views that it gives point into the input. Sizes are compared with what is left before anything
+/// is allocated for them.
 class ByteReader {
  public:
   explicit ByteReader(BytesView in) : next_(in.data()), end_(in.data() + in.size()) {}
 
   /// Bytes that were not read yet.
+  /// Bounds a count that was read: a list of n things has n bytes at least.
   size_t remaining() const { return static_cast<size_t>(end_ - next_); }
   bool at_end() const { return next_ == end_; }
   /// Where the next byte is; good as long as the input.
@@ -119,6 +123,7 @@ class ByteReader {
   Result<uint64_t> read_u64() { return fixed<uint64_t>(); }
   Result<int64_t> read_i64() { return fixed<int64_t>(); }
   /// A view into the input, of exactly `size` bytes.
+  /// For bytes whose number is known from elsewhere.
   Result<BytesView> read_raw(size_t size) {
     if (size > remaining()) return short_read(size);
     const BytesView view(next_, size);

@@ -10,6 +10,8 @@
 namespace tetrad::base {
 
 /// How many replicas must take part before a request is answered. The numbers are on the wire.
+/// In Tetrad a write needs a majority of the members whatever the level; ALL and EACH_QUORUM ask
+/// for more.
 enum class ConsistencyLevel : uint16_t {
   // ANY is for writes, SERIAL and LOCAL_SERIAL are for reads and conditions of conditional
   // statements. LOCAL_*: replicas of the coordinator's data centre. EACH_QUORUM: a quorum in each

@@ -12,6 +12,7 @@
 namespace tetrad::base {
 
 std::optional<Bytes> digest_named(BytesView name, BytesView bytes) {
+  // Functions and not their results: the library's tables are made when they are first asked for.
   using Kind = const EVP_MD* (*)();
   // Names as Java's MessageDigest has them; SHA and SHA1 are its other names for SHA-1.
   constexpr std::array<std::pair<BytesView, Kind>, 14> kKinds = {{

@@ -18,6 +18,8 @@
 namespace tetrad::base {
 
 /// Tetrad's own codes. Wire numbers are known to cql/protocol/error_code.cc alone.
+/// A code says what the reader may do: repeat (kOverloaded, kStaleEpoch, kBehind), ask another one
+/// (kNotLeader), mend a statement (kInvalid, kSyntax), or tell an operator (kCorruption, kIo).
 enum class ErrorCode : uint8_t {
   // Codes that clients see. Each has a number of its own on their wire
   // (cql/protocol/error_code.cc). The numbers below travel between nodes
@@ -130,6 +132,8 @@ struct FunctionFailureDetail {
 
 /// What a client gets beside code and text; each alternative belongs to one code, and drivers
 /// choose their exception and their retry by it.
+/// A new alternative needs its extras in cql/protocol/error_reply.cc and, to travel between nodes,
+/// in replication/rpc.
 using ErrorDetail = std::variant<UnavailableDetail, TimeoutDetail, FailureDetail,
                                  AlreadyExistsDetail, UnpreparedDetail, FunctionFailureDetail>;
 
@@ -141,6 +145,7 @@ struct Error {
   std::shared_ptr<const ErrorDetail> detail;
 
   Error() = default;
+  // fail() in result.h is the usual way to make one.
   Error(ErrorCode c, std::string m) : code(c), message(std::move(m)) {}
   Error(ErrorCode c, std::string m, ErrorDetail d)
       : code(c), message(std::move(m)), detail(std::make_shared<const ErrorDetail>(std::move(d))) {}

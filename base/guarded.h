@@ -14,6 +14,7 @@
 namespace tetrad::base {
 
 /// What `work` answers, a Result. When it throws, the error names `job`, what was being done.
+/// The exception's text goes into the error: it is for the log and for an operator.
 template <class Work>
 auto guarded(std::string_view job, Work&& work) -> decltype(work()) {
   try {

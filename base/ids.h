@@ -22,6 +22,7 @@ struct Id {
 };
 
 /// A UUID that only compares with its own kind.
+/// As Id: `Tag` makes the types differ.
 template <class Tag>
 struct UuidId {
   Uuid value;
@@ -46,6 +47,8 @@ using MetaIndex = Id<struct MetaIndexTag, uint64_t>;  // index in the metadata g
 
 /// One replica's place: a store of a node. `store` counts from 0 and is fixed when the node first
 /// starts.
+/// The order is that of host, then store: lists of replicas that must be equal on all nodes are
+/// sorted by it.
 struct StoreAddress {
   HostId host;
   uint32_t store = 0;

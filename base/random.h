@@ -16,6 +16,7 @@ namespace tetrad::base {
 
 /// Owned by whoever draws from it; not thread-safe. Made of a seed it draws the same numbers again;
 /// made of a source it keeps none of what it has given out.
+/// Each shard has one of its own; so has each component that must not disturb the draws of others.
 class Random {
  public:
   /// Fills all the words. Thread-safe.

@@ -23,6 +23,7 @@ struct Deadline {
 };
 
 /// One per shard; all methods but post_from_any_thread belong to the shard's thread.
+/// Handlers never run inside the call that asked for them.
 class Reactor {
  public:
   using TimerId = uint64_t;  // never 0

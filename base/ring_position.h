@@ -32,6 +32,7 @@ struct RingPosition {
 
 /// The positions p with start < p <= end; never wraps. The whole ring is (lowest, highest]: no key
 /// has the token -2^63 (Murmur3Partitioner maps it to 2^63-1) but the empty key, which CQL refuses.
+/// A tablet's range; empty when start is not below end.
 struct RingRange {
   RingPosition start = RingPosition::lowest();
   RingPosition end = RingPosition::highest();

@@ -74,6 +74,8 @@ class SharedMap {
   // An empty map has no groups.
   SharedMap() = default;
   /// Groups half full, so that the first changes split none.
+  /// For a state that is read from a disk. The entries move out of `entries` one by one, so both
+  /// are never in memory together.
   explicit SharedMap(std::map<Key, Value> entries) : size_(entries.size()) {
     Group group;
     while (!entries.empty()) {
@@ -88,10 +90,12 @@ class SharedMap {
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   /// In the order of the keys.
+  /// Iterators are of one map: those of a copy differ even where both share the group.
   const_iterator begin() const { return {groups_.data(), 0}; }
   const_iterator end() const { return {groups_.data() + groups_.size(), 0}; }
 
   /// The first entry that is not before `key`.
+  /// `Like` compares with Key by <, for example a view with a string.
   template <class Like>
   const_iterator lower_bound(const Like& key) const {
     // Two binary searches: for the first group whose last key is not before, and in it.
@@ -209,6 +213,7 @@ class SharedMap {
 
  private:
   // size_ is the sum of the groups' sizes: kept, since size() is asked where counting would cost.
+  // Pointers only: copying a map copies these.
   std::vector<GroupPtr> groups_;
   size_t size_ = 0;
 };

@@ -12,6 +12,7 @@
 namespace tetrad::base {
 
 /// The awaitable of sleep_until(). Destroying the waiting task cancels the timer.
+/// Lives in the frame of the task that waits, so it may hand `this` to the timer.
 class SleepAwaiter {
  public:
   SleepAwaiter(Reactor& reactor, MonotonicUs at_us) : reactor_(reactor), at_us_(at_us) {}

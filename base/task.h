@@ -53,6 +53,7 @@ struct PromiseBase {
     }
     void await_resume() noexcept {}
   };
+  // The frame stays until its Task goes, since the result is in it.
   FinalAwaiter final_suspend() noexcept { return {}; }
   /// Kept until the awaiter takes the result, which throws it there.
   void unhandled_exception() { exception = std::current_exception(); }
@@ -143,6 +144,8 @@ inline Task<void> Promise<void>::get_return_object() {
 /// A value that arrives once, awaited by at most one task; setter and awaiter on one thread. The
 /// setter may come first, and may outlive the awaiting task (a timed-out request): the state is
 /// shared by count.
+/// For answers that come by a callback: a setter goes into the callback, the task awaits the
+/// OneShot.
 template <class T>
 class OneShot {
   /// Shared by the setters and the awaiter; `waiter` is set only while one is suspended.
@@ -171,6 +174,7 @@ class OneShot {
 
   /// Shares its state with the setters.
   OneShot() : state_(std::make_shared<State>()) {}
+  // The frame that awaits it holds it: setters are what is copied.
   OneShot(const OneShot&) = delete;
   OneShot& operator=(const OneShot&) = delete;
   // Whoever sets later must not resume a frame that is gone.

@@ -25,8 +25,10 @@ class TaskGroup {
 
   /// Starts the task at once, inside this call, up to its first suspension. An exception that
   /// leaves it is a programming error and ends the process.
+  /// The task's arguments must outlive the group or be its own: nobody else waits for it.
   void spawn(Task<void> task);
   /// Tasks that were spawned and have not ended.
+  /// For tests and for bounds on work without a waiter.
   size_t running_count() const;
   /// Destroys every task that still runs. Safe to call from outside of them only.
   void destroy_all();

@@ -59,6 +59,8 @@ Uuid make_random_uuid(Random& random) {
   return u;
 }
 
+// time_low, time_mid, time_hi with the version, clock sequence with the variant, node (RFC 4122,
+// 4.1.2).
 Uuid make_time_uuid(uint64_t ticks, uint16_t clock_sequence, uint64_t node) {
   Uuid u;
   // `count` bytes of `value` at byte `at`, big-endian.

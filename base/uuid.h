@@ -30,11 +30,13 @@ struct Uuid {
   /// `bytes` must hold 16.
   static Uuid from_bytes(BytesView bytes);
   /// "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", any case; nothing else.
+  /// No braces, no "urn:uuid:", as Cassandra's CQL has no such literals.
   static std::optional<Uuid> parse(std::string_view text);
   std::string to_string() const;
 };
 
 /// Version 4, from the given source.
+/// 122 random bits.
 Uuid make_random_uuid(Random& random);
 
 /// 100 ns intervals since 1582-10-15 for a Unix time in microseconds, as version 1 UUIDs count.

@@ -144,6 +144,7 @@ class NodeImpl final : public Node {
   // By number; the first belongs to the main thread.
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<replication::ReplicationNode> node_;
+  // Behind what it refers to, which it must not outlive.
   Serving serving_{options_, shards_, logger_};
   const NodeViewSources views_{options_,
                                memory_,

@@ -15,6 +15,8 @@ namespace tetrad::server {
 
 /// Lets clients in, and does what an operator asks of that. Owned by the node, on the first shard's
 /// thread.
+/// Timeouts and the probability of traces are copied to every shard, where statements read them
+/// without a lock.
 class Serving final : public NodeControls {
  public:
   using Shards = std::vector<std::unique_ptr<Shard>>;

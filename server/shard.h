@@ -62,6 +62,7 @@ struct Shard {
   const uint32_t number;
   // Of the node, which ends it after all shards.
   AsioReactor& reactor;
+  // The reactor has a pointer to it, which the destructor takes back.
   std::unique_ptr<StallWatch> stalls;
   base::Random random;
   std::unique_ptr<storage::LocalLog> log, hint_log;  // the first shard's are the logs themselves

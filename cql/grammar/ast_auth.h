@@ -61,6 +61,7 @@ struct AlterRole {
 };
 
 /// DROP ROLE or DROP USER.
+/// What was granted to it, and it to others, goes with it.
 struct DropRole {
   Position position;
   RoleName name;
@@ -87,6 +88,7 @@ struct GrantRole {
 };
 
 /// REVOKE role FROM revokee.
+/// A member of a member is not touched.
 struct RevokeRole {
   Position position;
   RoleName role, revokee;
@@ -149,6 +151,7 @@ struct GrantPermissions {
 };
 
 /// REVOKE permissions ON resource FROM revokee.
+/// Takes away what was granted on this resource; rights on its parents stay.
 struct RevokePermissions {
   Position position;
   bool all = false;

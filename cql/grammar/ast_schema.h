@@ -159,6 +159,7 @@ struct AlterTable {
 };
 
 /// DROP TABLE name.
+/// With its indexes; a table with views is refused when the statement is prepared.
 struct DropTable {
   Position position;
   QualifiedName name;
@@ -207,6 +208,7 @@ struct AlterType {
 };
 
 /// DROP TYPE name.
+/// Refused while a table, a type or a function uses it.
 struct DropType {
   Position position;
   QualifiedName name;

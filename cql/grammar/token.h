@@ -17,6 +17,7 @@ enum class TokenKind : uint8_t {
   kHidden,      // white space or a comment; the parser never sees it
   kKeyword,     // Token::keyword says which
   kIdentifier,  // unquoted and no keyword
+  // Quoted words are never keywords.
   kQuotedName,  // "…"
   kEmptyName,   // ""
   kString,      // '…' or $$…$$

@@ -49,6 +49,7 @@ struct Parameters {
 };
 
 /// One statement of a BATCH to be written: a text, or the id of a prepared one.
+/// Values have no names in a batch.
 struct BatchStatement {
   bool prepared = false;
   BytesView text_or_id;

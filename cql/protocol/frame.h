@@ -17,8 +17,10 @@ namespace tetrad::cql {
 
 inline constexpr int kProtocolVersionMin = 3;
 inline constexpr int kProtocolVersionMax = 5;
+// All three versions have the same nine bytes.
 inline constexpr size_t kEnvelopeHeaderBytes = 9;
 inline constexpr uint8_t kResponseBit = 0x80;
+// Streams of requests are not negative.
 inline constexpr int16_t kEventStream = -1;
 
 /// The messages of native protocol v3 to v5, by their numbers on the wire.

@@ -22,6 +22,7 @@ struct Inet {
 
   BytesView address() const { return {reinterpret_cast<const char*>(octets.data()), size}; }
   /// Of an address in numbers ("127.0.0.1", "::1", with or without "[]"); nothing else.
+  /// Names are not looked up.
   static std::optional<Inet> parse(std::string_view address, int32_t port);
   /// "127.0.0.1", without the port.
   std::string address_text() const;

@@ -115,6 +115,7 @@ void append_string_list(Bytes& out, const Strings& strings) {
 }
 
 /// Whether two ASCII texts are equal without regard to case.
+/// For names of options and events; other letters than ASCII are compared as they are.
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 
 }  // namespace tetrad::cql

@@ -23,6 +23,8 @@ struct ClusterSetting {
   uint64_t least = 1;
 };
 
+// Bytes of physical and logical partitions, work of physical partitions, when the balancer begins,
+// and bursts.
 inline constexpr ClusterSetting kClusterSettings[] = {
     {replication::kSettingPhysicalPartitionMb, replication::kPhysicalPartitionMbDefault, 1u << 24,
      "MiB"},

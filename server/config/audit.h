@@ -11,6 +11,7 @@
 namespace tetrad::server {
 
 /// Lines of the table of options.
+/// Called once, by option_table().
 void append_audit_options(std::vector<OptionEntry>& table);
 
 }  // namespace tetrad::server

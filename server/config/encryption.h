@@ -13,6 +13,7 @@
 namespace tetrad::server {
 
 /// Lines of the table of options.
+/// Called once, by option_table().
 void append_encryption_options(std::vector<OptionEntry>& table);
 
 }  // namespace tetrad::server

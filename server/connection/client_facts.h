@@ -11,6 +11,7 @@
 namespace tetrad::server {
 
 /// A client connection of now. What the client says of itself is cut, without control characters.
+/// Of a moment on the connection's thread.
 struct ClientFacts {
   std::string address, user, keyspace, driver_name, driver_version;
   uint16_t port = 0;

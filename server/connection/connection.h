@@ -176,11 +176,13 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   uint64_t unsent_bytes() const;
   /// Whether reading stops for now; notes it for go_on_if_paused().
   bool must_pause();
+  // Tells the shard's budget of answers how many bytes wait here unsent.
   void charge_answers();
   void go_on_if_paused();
   /// In a step of the loop of its own.
   void go_on();
   void event_sent();
+  // A spare buffer of the shard for a large turn of answers, and back when they are sent.
   void take_room();
   void give_room();
   /// Must follow everything that appends to encoder_.
@@ -210,12 +212,15 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   bool writing_ = false, reading_ = false, flush_scheduled_ = false, taking_ = false,
        paused_ = false, yielded_ = false, answered_ = false, logging_in_ = false,
        shaking_ = false;  // the session is in use off the loop
+  // Only forward, in the order of the enumeration; kLogin may be left out.
   Phase phase_ = Phase::kNew;
   Link link_ = Link::kPlain;
   uint64_t handshake_ = 0;  // of context_.handshakes; 0: none under way
+  // 0 until STARTUP; then all requests must have it.
   int version_ = 0;
   uint64_t requests_ = 0;
   cql::RegisterRequest wanted_;
+  // Who the client is and which keyspace is in use: what a statement needs of its connection.
   cql::ClientState client_;
   // Requests taken and not answered.
   uint32_t in_flight_ = 0;

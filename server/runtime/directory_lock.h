@@ -29,6 +29,7 @@ class DirectoryLock {
   ~DirectoryLock();
 
  private:
+  // -1: moved from, or never taken.
   int file_ = -1;
 };
 

@@ -18,6 +18,7 @@ struct ProcessFacts {
   uint64_t open_files = 0, open_files_max = 0;
 };
 
+/// Reads a few small files each time; any thread.
 ProcessFacts read_process_facts();
 
 /// Names this start of the machine (proc(5), random/boot_id); "" when it cannot be read.

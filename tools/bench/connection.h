@@ -36,6 +36,7 @@
 namespace tetrad::bench {
 
 namespace asio = boost::asio;
+// Latencies are differences, so the clock may not jump.
 using Clock = std::chrono::steady_clock;
 
 /// What the command line says.
@@ -81,9 +82,11 @@ struct Run {
   // One request is made at a time: its memory is used again for the next.
   Operation operation;  // scratch
   uint64_t next = 0;    // number of an operation
+  // No request is begun after it; those in flight are awaited.
   Clock::time_point stop_at = Clock::time_point::max();
   // done counts answers, those with errors too; rows are those of answers.
   uint64_t in_flight = 0, done = 0, errors = 0, rows = 0;
+  // The text of the first error, for the line of results.
   std::string first_error;
   Latencies latencies;
   std::vector<std::shared_ptr<Connection>> connections;
@@ -137,6 +140,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   /// Sends what is in the encoder and waits for one answer.
+  /// Blocks; for what comes before the time is taken.
   cql::Envelope ask() {
     finish_turn();
     asio::write(socket_, asio::buffer(wire_));
@@ -280,6 +284,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::swap(wire_, tls_->out());
   }
 
+  // Where the next read of the socket goes: to the decoder itself, or to TLS first.
   std::span<char> room_to_read() {
     return tls_ == nullptr ? decoder_.writable() : std::span<char>(encrypted_);
   }
@@ -384,6 +389,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false, closed_ = false;
   // Null until begin().
   Run* run_ = nullptr;
+  // Ids, by Operation::statement.
   std::vector<Bytes> prepared_;
   std::vector<cql::WireValue> values_;  // scratch
   // A stream number is an index of these. free_ has the numbers that are not in use, the one used

@@ -15,6 +15,7 @@ namespace tetrad::bench {
 /// Buckets of 1/32 of a power of two of microseconds: within 3 %.
 class Latencies {
  public:
+  // Beyond the last bucket a latency counts into it; max_us() is exact.
   void record(uint64_t us) {
     ++buckets_[index_of(us)];
     ++count_;
@@ -48,6 +49,7 @@ class Latencies {
   }
   // Up to 2^44 us, half a year.
   static constexpr size_t kBuckets = 32 * 40;
+  // Counts by bucket; count_ is their sum.
   std::vector<uint64_t> buckets_ = std::vector<uint64_t>(kBuckets);
   uint64_t count_ = 0, max_us_ = 0;
 };

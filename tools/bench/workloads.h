@@ -49,6 +49,7 @@ struct Workload {
 /// "{}" stands for the keyspace. The statements drop what is there.
 std::vector<std::string> schema_statements();
 /// All workloads, in the order of --help.
+/// `scale` is copied into them.
 std::vector<Workload> make_workloads(const Scale& scale);
 
 }  // namespace tetrad::bench

@@ -32,6 +32,7 @@ struct CertificateFiles {
 /// NAME-key.pem; of a node NAME is its first address. Nobody but the owner may read keys. What is
 /// there is kept unless `renew`. Errors: kConfig, and then nothing was made of what is asked for
 /// wrongly; kIo.
+/// The folder's key ca-key.pem can make nodes of the cluster: it belongs on no node.
 Result<CertificateFiles> make_certificates(const CertificateOrder& order);
 
 }  // namespace tetrad::tools

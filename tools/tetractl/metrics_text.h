@@ -26,12 +26,14 @@ struct ExportedHistogram {
 };
 
 /// All series of one export. Those of one name with different labels (shards, levels) are added up.
+/// Made of one answer of /metrics; keeps nothing of the text.
 class MetricsText {
  public:
   /// Lines that are none of the format are left out.
   explicit MetricsText(std::string_view text);
 
   /// 0: there is no such series.
+  /// Of all series of that name: shards, stores, verbs and levels together.
   double sum(std::string_view name) const;
   ExportedHistogram histogram(std::string_view name) const;
 

@@ -14,10 +14,12 @@ namespace tetrad::tools {
 
 // Facts.
 int show_status(AdminClient& node, const Invocation& call);
+// With a word: of that keyspace, whose replicas decide what a node owns.
 int show_ring(AdminClient& node, const Invocation& call);
 int show_ranges(AdminClient& node, const Invocation& call);
 int show_gossip(AdminClient& node, const Invocation& call);
 int show_table_stats(AdminClient& node, const Invocation& call);
+// From /metrics, like show_pools, show_network and show_compactions.
 int show_proxy_histograms(AdminClient& node, const Invocation& call);
 int show_pools(AdminClient& node, const Invocation& call);
 int show_top_partitions(AdminClient& node, const Invocation& call);
@@ -33,9 +35,11 @@ int set_log_level(AdminClient& node, const Invocation& call);
 int take_snapshot(AdminClient& node, const Invocation& call);
 int clear_snapshot(AdminClient& node, const Invocation& call);
 int repair(AdminClient& node, const Invocation& call);
+// Exit code 1: something is damaged or differs. repair mends what it finds and gives 0.
 int verify(AdminClient& node, const Invocation& call);
 int rebalance(AdminClient& node, const Invocation& call);
 int remove_node(AdminClient& node, const Invocation& call);
+// Of the node that is asked; remove_node names another one, which is dead.
 int decommission(AdminClient& node, const Invocation& call);
 int recover(AdminClient& node, const Invocation& call);
 // These ask no node: `node` is not used.

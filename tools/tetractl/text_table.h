@@ -10,8 +10,10 @@
 namespace tetrad::tools {
 
 /// Sizes as nodetool writes them: "757.41 KiB".
+/// Powers of 1024, two decimals; below 1 KiB whole bytes.
 std::string size_text(uint64_t bytes);
 /// An array with commas between, anything else as JSON has it, strings without quotes.
+/// What --json shows is not made by this: that is the answer itself.
 std::string cell_text(const nlohmann::json& value);
 /// Seconds since the epoch as nodetool writes a time: 2026-11-23T13:02:20.823Z.
 std::string time_text(int64_t time_ms);

@@ -16,6 +16,7 @@ struct Token {
 };
 
 /// Of a file that the user named.
+/// One of the two members is empty.
 Token read_token(const std::string& path);
 
 /// Of the file that a node says it keeps its token in. Only of a node on this machine, and only

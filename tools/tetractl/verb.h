@@ -15,6 +15,7 @@
 namespace tetrad::tools {
 
 /// A word behind the verb, by its place. Only the last may be kAny.
+/// Arguments are named in the usage and sent under their names.
 struct Argument {
   /// How often the word may stand: once, once or not at all, any number of times.
   /// In the usage: name, [name], [name...].
@@ -39,6 +40,8 @@ struct Option {
 struct Verb;
 
 /// One call of the program, as the command line has it.
+/// Made by read_command_line(); a verb's function takes what it needs of it. `words` has arguments
+/// by their names and options by Option::key().
 struct Invocation {
   const Verb* verb = nullptr;
   std::map<std::string, std::vector<std::string>, std::less<>> words;  // of arguments and options
@@ -106,6 +109,7 @@ struct Verb {
 
   std::string_view theme;  // heading in the help
   std::string_view name;
+  // nodetool's word, where the verb has one of its own.
   std::vector<std::string_view> aliases;
   std::string_view summary;
   std::vector<Argument> arguments;
@@ -128,6 +132,7 @@ struct OtherWord {
 };
 
 /// In the order of the help, those of one theme together.
+/// Made at the first call, and the same for the life of the program.
 const std::vector<Verb>& verbs();
 const std::vector<OtherWord>& other_words();
 

@@ -15,6 +15,7 @@ namespace tetrad::tools {
 // What the names say, of the answer to the path that the table of verbs has beside it.
 int print_nothing(const nlohmann::json& answer, const Invocation& call);
 int print_compaction_runs(const nlohmann::json& info, const Invocation& call);
+// nodetool's listsnapshots, in its columns.
 int print_snapshots(const nlohmann::json& answer, const Invocation& call);
 int print_info(const nlohmann::json& info, const Invocation& call);
 int print_version(const nlohmann::json& info, const Invocation& call);
@@ -26,8 +27,10 @@ int print_log_levels(const nlohmann::json& info, const Invocation& call);
 int print_endpoints(const nlohmann::json& answer, const Invocation& call);
 int print_cidr_groups(const nlohmann::json& answer, const Invocation& call);
 int print_cidr_filtering(const nlohmann::json& answer, const Invocation& call);
+// nodetool's clientstats: sums by user, each connection with --all, or sums by version.
 int print_clients(const nlohmann::json& answer, const Invocation& call);
 int print_cluster(const nlohmann::json& cluster, const Invocation& call);
+// Of Tetrad only: tables of what the JSON has.
 int print_partitions(const nlohmann::json& partitions, const Invocation& call);
 int print_moves(const nlohmann::json& plan, const Invocation& call);
 int print_certificates(const nlohmann::json& answer, const Invocation& call);
