@@ -68,6 +68,7 @@ Result<std::string> read_file(const std::string& path) {
   return text;
 }
 
+// A view: the text outlives it.
 Bio bio_of(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }

@@ -27,6 +27,7 @@ std::string joined(const Items& items, Print print) {
   return text;
 }
 
+// Recursive through to_string().
 std::string print_terms(const std::vector<Term>& terms) {
   return joined(terms, [](const Term& t) { return to_string(t); });
 }
@@ -110,6 +111,7 @@ class SelectorPrinter {
   std::string print_node(const SetSelector& node) const {
     return fmt::format("{{{}}}", print_all(node.items));
   }
+  // Also a user type's literal, whose names are columns to the grammar.
   std::string print_node(const MapSelector& node) const {
     return fmt::format("{{{}}}", joined(node.entries, [this](const auto& entry) {
                          return fmt::format("{}: {}", print(entry.first), print(entry.second));

@@ -101,6 +101,7 @@ void Parser::user_options(ast::RoleOptions& options) {
   }
 }
 
+// Each at most once, in any order.
 void Parser::role_options(ast::RoleOptions& options) {
   do {
     role_option(options);
@@ -171,6 +172,7 @@ void Parser::role_option(ast::RoleOptions& options) {
   }
 }
 
+// At least one.
 std::vector<std::string> Parser::strings_in_braces() {
   std::vector<std::string> result;
   expect(TokenKind::kLeftBrace);

@@ -23,6 +23,7 @@ bool Parser::names_function(const Token& token) {
          use == KeywordUse::F;
 }
 
+// Fewer words than for a function: native types are no user types, and reserved words are none.
 bool Parser::names_type(const Token& token) {
   if (token.kind == TokenKind::kIdentifier || token.kind == TokenKind::kQuotedName) return true;
   if (token.kind != TokenKind::kKeyword) return false;

@@ -23,6 +23,7 @@ ast::CreateKeyspace Parser::create_keyspace() {
   return result;
 }
 
+// [IF EXISTS] name WITH properties
 ast::AlterKeyspace Parser::alter_keyspace() {
   ast::AlterKeyspace result;
   result.position = start_;
@@ -122,6 +123,7 @@ ast::PrimaryKey Parser::primary_key() {
   return result;
 }
 
+// COMPACT STORAGE | CLUSTERING ORDER BY (…) | property, joined by AND.
 ast::TableOptions Parser::table_options() {
   ast::TableOptions result;
   do {

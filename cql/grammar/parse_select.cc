@@ -13,6 +13,7 @@ ast::Select Parser::select() {
     return is(keyword) && !is(Keyword::kAs, 1) &&
            (starts_selector(index_ + 1) || is_any({TokenKind::kStar, TokenKind::kMinus}, 1));
   };
+  // JSON and DISTINCT may also be columns: what follows decides.
   if (introduces(Keyword::kJson)) {
     advance();
     result.json = true;

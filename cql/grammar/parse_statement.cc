@@ -37,6 +37,7 @@ ast::Statement Parser::statement() {
       return update();
     case Keyword::kDelete:
       return delete_statement();
+    // BEGIN opens a batch only: there are no transactions.
     case Keyword::kBegin:
       return batch();
     case Keyword::kTruncate:

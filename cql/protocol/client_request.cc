@@ -51,6 +51,7 @@ void append_value(Bytes& out, const WireValue& value) {
   }
 }
 
+// The numbers are those of request.cc (native protocol v5, 4.1.4).
 uint32_t flags_of(const Parameters& p, int version) {
   uint32_t flags = 0;
   // The order of the fields that follow is the order of the flags.
@@ -66,6 +67,8 @@ uint32_t flags_of(const Parameters& p, int version) {
   return flags;
 }
 
+// <consistency> <flags> [values] [page size] [paging state] [serial level] [timestamp] [keyspace]
+// [now].
 void append_parameters(Bytes& out, int version, const Parameters& p) {
   TETRAD_ASSERT(p.names.empty() || p.names.size() == p.values.size());
   TETRAD_ASSERT(p.values.size() <= UINT16_MAX);

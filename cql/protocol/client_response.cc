@@ -23,6 +23,7 @@ std::string read_string(WireReader& reader, const char* what) {
   return std::string(reader.string(what));
 }
 
+// Ends at the first string that is not whole.
 std::vector<std::string> read_string_list(WireReader& reader, const char* what) {
   std::vector<std::string> strings;
   const uint16_t count = reader.u16(what);
@@ -115,6 +116,7 @@ std::optional<base::ErrorDetail> read_detail(WireReader& reader, int version, Er
   }
 }
 
+// An unknown number keeps its text, as a server error.
 ErrorReply read_error(WireReader& reader, int version) {
   ErrorReply reply;
   reply.wire_code = static_cast<uint32_t>(reader.i32("error code"));
@@ -205,6 +207,7 @@ Result<SchemaChange> read_schema_change(WireReader& reader) {
   return change;
 }
 
+// Two descriptions, of the markers and of the result; only the first has partition key markers.
 Result<Reply> read_prepared(WireReader& reader, int version) {
   PreparedReply prepared;
   prepared.id = reader.short_bytes("statement id");
@@ -259,6 +262,7 @@ SupportedReply read_supported(WireReader& reader) {
   return supported;
 }
 
+// One table: each opcode of a response.
 Result<Reply> read_reply(WireReader& reader, Opcode opcode, int version) {
   switch (opcode) {
     case Opcode::kError:

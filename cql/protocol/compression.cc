@@ -110,6 +110,7 @@ Result<void> decompress_lz4_block(BytesView block, char* to, size_t size) {
   return {};
 }
 
+// False: it would not be smaller, and `out` is as it was.
 bool append_lz4_block(BytesView bytes, Bytes& out) {
   if (bytes.size() < 2) return false;
   // Room for one byte less than the input: LZ4 gives up when it cannot win.

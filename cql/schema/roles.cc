@@ -26,6 +26,7 @@ std::string_view below(std::string_view resource, std::string_view root) {
   return resource.substr(root.size() + 1);
 }
 
+// Unset: this program does not know it. A role with such a permission does not read.
 std::optional<Permission> permission_named(std::string_view name) {
   for (size_t i = 0; i < kPermissions; ++i)
     if (kPermissionNames[i] == name) return static_cast<Permission>(i);
@@ -34,6 +35,7 @@ std::optional<Permission> permission_named(std::string_view name) {
 
 }  // namespace
 
+// One function for each kind of path; the header has the grammar.
 std::string keyspace_resource(std::string_view keyspace) {
   return fmt::format("data/{}", keyspace);
 }
@@ -90,6 +92,7 @@ std::string shown_resource(std::string_view resource) {
   const std::string_view name = path.substr(slash + 1);
   if (is_data && name == "*") return fmt::format("<all tables in {}>", keyspace);
   if (is_data) return fmt::format("<table {}.{}>", keyspace, name);
+  // name[types] of a function becomes name(types).
   const size_t bracket = name.find('[');
   return fmt::format("<function {}.{}({})>", keyspace, name.substr(0, bracket),
                      name.substr(bracket + 1, name.size() - bracket - 2));
@@ -121,6 +124,7 @@ std::string role_text(const Role& role) {
   out["name"] = role.name;
   out["login"] = role.can_login;
   out["superuser"] = role.is_superuser;
+  // What is empty is left out; readers take its default.
   if (!role.salted_hash.empty()) out["salted_hash"] = role.salted_hash;
   if (!role.member_of.empty()) out["member_of"] = role.member_of;
   if (!role.datacenters.empty()) out["datacenters"] = role.datacenters;

@@ -49,6 +49,7 @@ void write_throughput(const ThroughputSetting& throughput, json& out) {
   if (throughput.autoscale_max != 0) out[kAutoscaleMaxThroughput] = throughput.autoscale_max;
 }
 
+// 0 where nothing is set.
 ThroughputSetting read_throughput(const json& in) {
   return {in.value(kProvisionedThroughput, uint32_t{0}),
           in.value(kAutoscaleMaxThroughput, uint32_t{0})};
@@ -202,6 +203,7 @@ Result<void> read_indexes(const json& in, TableSchema& table) {
     // index's claims.
     if (index.id == 0 || index.id >= table.next_index_id)
       return fail(ErrorCode::kCorruption, "id {} of index {}", index.id, index.name);
+    // system_schema.indexes shows the options, which always have it in Cassandra.
     if (!index.options.contains("target"))
       return fail(ErrorCode::kCorruption, "index {} without a target", index.name);
     table.indexes.push_back(std::move(index));
@@ -250,6 +252,7 @@ json type_list(const std::vector<TypePtr>& types) {
   return out;
 }
 
+// Errors: of the first type that does not read.
 Result<std::vector<TypePtr>> read_type_list(const json& in, const UdtResolver& resolve_udt) {
   std::vector<TypePtr> out;
   for (const json& text : in) {

@@ -127,6 +127,7 @@ int string_find(lua_State* state) { return find_or_match(state, true); }
 int string_match(lua_State* state) { return find_or_match(state, false); }
 
 /// Upvalues: subject, pattern, next start, end of the last match (-1: none).
+/// An empty match directly behind the last one is passed over, so that the iteration ends.
 int gmatch_step(lua_State* state) {
   size_t size = 0;
   const char* text = lua_tolstring(state, lua_upvalueindex(1), &size);
@@ -343,6 +344,7 @@ void charge_results(lua_State* state, lua_Integer first, lua_Integer last) {
   meter.longest_string = std::max<size_t>(meter.longest_string, count * kValueBytes);
 }
 
+// Arguments 2 and 3 are the first and the last place.
 int charged_move(lua_State* state) {
   charge_range(state, luaL_checkinteger(state, 2), luaL_checkinteger(state, 3));
   return call_original(state);
@@ -495,6 +497,7 @@ void wrap(lua_State* state, const char* name, lua_CFunction function) {
   lua_pushcclosure(state, function, 1);
   lua_setfield(state, -2, name);
 }
+// A function of ours in place of Lua's.
 void set(lua_State* state, const char* name, lua_CFunction function) {
   lua_pushcfunction(state, function);
   lua_setfield(state, -2, name);

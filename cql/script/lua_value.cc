@@ -25,6 +25,7 @@ T take(lua_State* state, Result<T> result) {
   return std::move(*result);
 }
 
+// Lua copies the bytes: it may keep them.
 void push_text(lua_State* state, BytesView text) {
   lua_pushlstring(state, text.data(), text.size());
 }
@@ -65,6 +66,7 @@ void push_duration(lua_State* state, const Duration& duration) {
   lua_setfield(state, -2, "nanoseconds");
 }
 
+// "expected a value of type int, got a string".
 [[noreturn]] void refuse(lua_State* state, int index, const DataType& type) {
   const std::string name = type.cql_text();
   luaL_error(state, "expected a value of type %s, got a %s", name.c_str(),

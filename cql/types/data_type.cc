@@ -49,6 +49,7 @@ constexpr std::array kNatives = {
     NativeInfo{TypeKind::kVarint, "varint", "IntegerType", -1},
     NativeInfo{TypeKind::kEmpty, "empty", "EmptyType", 0},
 };
+// Native kinds come first in TypeKind.
 constexpr size_t kNativeCount = kNatives.size();
 static_assert(kNativeCount == static_cast<size_t>(TypeKind::kList));
 
@@ -81,6 +82,7 @@ class DataType::Access {
     }
     type.depth_ = deepest + 1;
   }
+  // Of user types all; of custom classes the name alone.
   static void set_names(DataType& type, std::string keyspace, std::string name,
                         std::vector<std::string> field_names) {
     type.keyspace_ = std::move(keyspace);
@@ -238,6 +240,7 @@ bool DataType::references_udt(std::string_view keyspace, std::string_view name) 
            return t.kind_ == TypeKind::kUdt && t.keyspace_ == keyspace && t.name_ == name;
          });
 }
+// Counters may be inside of what a client writes, where they are refused.
 bool DataType::references_counter() const {
   return any_inside(*this, [](const DataType& t) { return t.kind_ == TypeKind::kCounter; });
 }

@@ -117,6 +117,7 @@ class Parser {
     return value;
   }
 
+  // How many there were.
   size_t skip_digits() {
     const size_t start = at_;
     while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
@@ -167,6 +168,7 @@ class Parser {
     return value;
   }
 
+  // What stands behind a backslash, which is taken already.
   Result<void> parse_escape(std::string& out) {
     if (at_ == text_.size()) return bad("Unexpected end-of-input");
     static constexpr std::string_view marks = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
@@ -227,6 +229,7 @@ class Parser {
     }
   }
 
+  // { "name": value, … }; names in the order in which they first came.
   Result<JsonValue> parse_object(int depth) {
     JsonValue object;
     object.kind = JsonValue::Kind::kObject;

@@ -98,6 +98,7 @@ bool equals_ignoring_case(std::string_view a, std::string_view lower) {
                     [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x + 32 : x) == y; });
 }
 
+// Cassandra's text for what is not hexadecimal.
 Result<Bytes> hex_bytes(std::string_view text) {
   if (auto bytes = parse_hex(text)) return *std::move(bytes);
   return fail(ErrorCode::kInvalid, "cannot parse '{}' as hex bytes", text);
@@ -166,6 +167,7 @@ std::optional<Bytes> parse_hex(std::string_view hex) {
   return out;
 }
 
+// As Cassandra's errors call it: "Invalid INTEGER constant (1) for …".
 std::string_view literal_kind_name(LiteralKind kind) {
   switch (kind) {
     case LiteralKind::kString:

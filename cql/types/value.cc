@@ -16,6 +16,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// Big-endian, as many bytes as the integer has.
 template <class Int>
 Bytes make_fixed(Int value) {
   Bytes out(sizeof(Int), '\0');
@@ -276,6 +277,7 @@ Result<void> for_each_element(const DataType& type, BytesView bytes, const Visit
 
 }  // namespace
 
+// As many fields as the type has; those that the value lacks are null.
 Result<std::vector<OptionalView>> split_tuple(const DataType& type, BytesView bytes) {
   std::vector<OptionalView> out(type.components().size());
   TETRAD_TRY_VOID(for_each_field(type, bytes, [&](size_t i, OptionalView field) -> Result<void> {
@@ -482,12 +484,14 @@ Result<void> validate_uuid(TypeKind kind, BytesView bytes) {
   return {};
 }
 
+// Java's text: the first byte that is none, with its sign.
 Result<void> validate_ascii(BytesView bytes) {
   if (is_valid_ascii(bytes)) return {};
   const auto bad = std::ranges::find_if(bytes, [](char c) { return (c & 0x80) != 0; });
   return fail(kBad, "Invalid byte for ascii: {}", static_cast<int>(static_cast<int8_t>(*bad)));
 }
 
+// The message quotes 64 bytes at most.
 Result<void> validate_inet(BytesView bytes) {
   const size_t size = bytes.size();
   if (size == 0 || size == 4 || size == 16) return {};

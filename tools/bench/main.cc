@@ -72,6 +72,7 @@ std::string in_keyspace(const std::string& statement, const Settings& s) {
 }
 
 // Idempotent: a second run finds everything there.
+// Keyspace if it is missing, tables anew (schema_statements()).
 void make_schema(const Settings& s) {
   asio::io_context io;
   Connection connection(io, s.hosts.front(), s);
@@ -86,6 +87,7 @@ void make_schema(const Settings& s) {
 }
 
 /// Times statements one after the other, each until it is answered, and tells their kind's median.
+/// `tables` and `kind` are for the line only.
 void time_statements(Connection& connection, uint64_t tables, const char* kind,
                      const std::vector<std::string>& statements) {
   std::vector<double> took_ms;
@@ -102,6 +104,8 @@ void time_statements(Connection& connection, uint64_t tables, const char* kind,
 
 /// Schema changes at 10 tables, at a quarter of --tables and at all of them, in a keyspace that is
 /// made anew and dropped at the end.
+/// Each change goes through the metadata group; what is measured is how that grows with the number
+/// of tables.
 void run_ddl(const Settings& s) {
   // Each kind of statement is timed kTimed times.
   constexpr uint64_t kFewTables = 10, kTimed = 20;
@@ -122,6 +126,7 @@ void run_ddl(const Settings& s) {
   for (const uint64_t step : {kFewTables, s.tables / 4, s.tables}) {
     for (; made < step; ++made)
       connection.query(fmt::format(fmt::runtime(kCreate), keyspace, "t", made));
+    // `format` takes the keyspace, the table's name and a number.
     const auto timed = [&](const char* kind, const char* format) {
       std::vector<std::string> statements;
       for (uint64_t i = 0; i < kTimed; ++i)
@@ -195,6 +200,7 @@ std::optional<ConsistencyLevel> level_of(const std::string& name) {
 }
 
 /// Connects all clients of a run, one after the other, and prepares its statements on each.
+/// In turn, so that connections are opened at the pace of the servers and not of this program.
 void connect_all(Run& run) {
   const Settings& s = run.settings;
   for (const auto& host : s.hosts) {
@@ -237,10 +243,12 @@ void run_once(const Settings& s, const bench::Workload& workload) {
   connect_all(run);
   const double cpu_before = cpu_seconds(s.pids);
   const auto begun = Clock::now();
+  // A workload with a count ends when all of it was answered, others when their time is up.
   if (workload.count == UINT64_MAX)
     run.stop_at = begun + std::chrono::microseconds(static_cast<int64_t>(s.seconds * 1e6));
   for (const auto& connection : run.connections) connection->begin(run);
   asio::steady_timer pace(run.io);
+  // Empty in a closed loop.
   std::function<void()> tick;
   // Requests are begun on the connections in turn; each then keeps its number of them.
   if (s.rate == 0) {
@@ -328,6 +336,7 @@ void complete(Settings& s) {
   const auto level = level_of(s.level_name);
   if (!level) die("no consistency level '" + s.level_name + "': ONE, QUORUM, ...");
   s.level = *level;
+  // Never on the command line, where other users of the machine would see it.
   if (const char* const password = std::getenv("TETRAD_BENCH_PASSWORD")) s.password = password;
   if (s.tls || !s.tls_files.authority.empty()) {
     // Without an authority the connection is encrypted, and the server may be anybody.
@@ -382,11 +391,13 @@ int main(int argc, char** argv) {
       "  login   connections that log in, where --user is said, one after the other";
   for (const bench::Workload& workload : bench::make_workloads(s.scale))
     help += fmt::format("\n  {:<7} {}", workload.name, workload.help);
+  // The help has a line for each workload, made of the table itself.
   CLI::App app(help, "tetrad-bench");
   add_options(app, s);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
+    // --help: exit() prints it.
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     die(fmt::format("{} (tetrad-bench --help lists the options)", e.what()));

@@ -93,6 +93,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
     return mixed(i, seed + salt) % s.partitions;
   };
   std::vector<Workload> out;
+  // Row i of kv has the key i; ts is filled partition by partition, a row of each in turn.
   out.push_back({"load",
                  "fill kv (--rows) and ts (--partitions of 100 rows)",
                  {insert_into("kv"), insert_into("ts")},
@@ -126,6 +127,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
   out.push_back({"read", "one row of kv", {select_from("kv")}, [any_row](uint64_t i, Operation& o) {
                    o.values = {big(any_row(i, 5)), big(0)};
                  }});
+  // Reads and writes go to rows of one choice, so that reads find what was written lately.
   out.push_back({"mix",
                  "read and overwrite rows of kv by turns",
                  {select_from("kv"), insert_into("kv")},
@@ -184,6 +186,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
                    }
                    o.values = {std::move(keys)};
                  }});
+  // A cell of its own for each element: nothing is read before.
   out.push_back({"map",
                  "set one element of a map",
                  {"UPDATE {}.maps SET m[?] = ? WHERE pk = ?"},
@@ -191,6 +194,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
                    o.values = {big(mixed(i, seed + 12) % kMapKeys), big(i),
                                big(mixed(i, seed + 13) % kMapRows)};
                  }});
+  // Keys in a row, so that wread finds each after as many requests as --rows.
   out.push_back({"wwrite",
                  "insert rows of 10 columns",
                  {"INSERT INTO {}.wide (pk" + wide_columns(", c{}") + ") VALUES (?" +
@@ -217,6 +221,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
                  [any_row](uint64_t i, Operation& o) { o.values = {big(any_row(i, 19))}; }});
   // Always true but for a repetition: the new owner is the request's number.
   const std::string take_lease = "UPDATE {}.leases SET owner = ? WHERE pk = ? IF owner != ?";
+  // Keys above kLeases: lwtset and lwthot have the lower ones.
   out.push_back({"lwtnew",
                  "insert rows with new keys if they do not exist",
                  {"INSERT INTO {}.leases (pk, owner) VALUES (?, ?) IF NOT EXISTS"},
@@ -238,6 +243,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
        "one of 10,000 rows (with --consistency SERIAL)",
        {"SELECT owner FROM {}.leases WHERE pk = ?"},
        [seed](uint64_t i, Operation& o) { o.values = {big(mixed(i, seed + 17) % kLeases)}; }});
+  // A single one at a time: it works on the whole table.
   out.push_back({"count",
                  "count(*) over kv, one at a time",
                  {"SELECT count(*) FROM {}.kv"},

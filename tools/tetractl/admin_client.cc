@@ -25,6 +25,7 @@ using nlohmann::json;
 constexpr uint64_t kAnswerBytesMax = uint64_t{256} << 20;
 constexpr uint16_t kPortOfCassandra = 7199;  // JMX, which nodetool speaks
 
+// Whatever came back over HTTP, before its status means anything.
 struct Answer {
   unsigned status = 0;
   std::string body;
@@ -52,6 +53,7 @@ std::string path_with(const std::string& path, const Parameters& parameters) {
 }
 
 /// Over a stream that is connected to `node`.
+/// HTTP/1.1 with a Host header, by which the server refuses names of web pages.
 template <class Stream>
 Answer exchange(Stream& stream, http::verb verb, const std::string& path, const std::string& token,
                 const asio::ip::tcp::endpoint& node) {
@@ -75,6 +77,7 @@ Answer ask_once(const Target& target, http::verb verb, const std::string& path,
   asio::io_context io;
   asio::ip::tcp::resolver resolver(io);
   const auto connect = [&](beast::tcp_stream& stream) {
+    // Orders such as compact answer when they are done.
     stream.expires_after(std::chrono::minutes(10));
     stream.connect(resolver.resolve(target.host, std::to_string(target.port)));
     node = stream.socket().remote_endpoint();
@@ -93,6 +96,7 @@ Answer ask_once(const Target& target, http::verb verb, const std::string& path,
   }
   beast::ssl_stream<beast::tcp_stream> stream(io, context);
   stream.set_verify_mode(asio::ssl::verify_peer);
+  // The certificate must name the host as the user has written it.
   stream.set_verify_callback(asio::ssl::host_name_verification(target.host));
   connect(beast::get_lowest_layer(stream));
   stream.handshake(asio::ssl::stream_base::client);
@@ -109,6 +113,7 @@ Answer order_once(const Target& target, const std::string& path) {
   asio::ip::tcp::endpoint node;
   std::string token;
   if (!target.token_file.empty()) token = token_or_error(read_token(target.token_file));
+  // Without a token the node answers 401 and does nothing.
   Answer answer = ask_once(target, http::verb::post, path, token, node);
   if (answer.status != 401) return answer;
   // A token that was named is not replaced by another one: it may be for another node.
@@ -119,6 +124,8 @@ Answer order_once(const Target& target, const std::string& path) {
 }
 
 /// What `ask` answers, if it is what was asked for.
+/// Throws NodeError for an answer that is not 200, with the node's sentence; NodeAway where none
+/// came.
 template <class Ask>
 std::string body_of(const Target& target, Ask ask) {
   try {
@@ -129,6 +136,7 @@ std::string body_of(const Target& target, Ask ask) {
     std::string why =
         fmt::format("{}:{} does not answer: {}", target.host, target.port, e.code().message());
     // An end without an answer may also be one of a node that ends.
+    // Errors of Beast's HTTP parser: something answers there, and it is no HTTP.
     const auto& of_http = http::make_error_code(http::error::bad_version).category();
     if (e.code().category() == of_http && e.code() != http::error::end_of_stream)
       why = fmt::format(

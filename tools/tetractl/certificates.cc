@@ -55,6 +55,7 @@ struct Content {
   uint64_t days;
 };
 
+// Nothing of the user's is wrong in these cases: want of memory or of random numbers.
 std::unexpected<Error> library_failed(const char* what) {
   const char* const why = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
@@ -81,6 +82,8 @@ bool set_serial(X509* certificate) {
 }
 
 /// `issuer`: null, it signs itself.
+/// The steps: a key, names and dates, the issuer's name, extensions, and last the signature over
+/// all of it.
 Result<Pair> make_pair(const Content& content, const Pair* issuer) {
   Pair out{Certificate(X509_new()), Key(EVP_EC_gen("P-256"))};
   X509* const certificate = out.certificate.get();
@@ -114,6 +117,7 @@ Result<Pair> make_pair(const Content& content, const Pair* issuer) {
   return out;
 }
 
+// All that was written into a BIO of memory.
 std::string text_of(const Bio& bio) {
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio.get(), &data);
@@ -122,6 +126,7 @@ std::string text_of(const Bio& bio) {
 
 /// Whole or not at all, also when it was there before.
 Result<void> write_file(const std::string& path, const std::string& text) {
+  // What an earlier run left half written is removed.
   const std::string unfinished = path + ".new";
   ::unlink(unfinished.c_str());
   // O_EXCL: nobody has prepared a link under this name. 0600 from the start: the key is at no time
@@ -228,6 +233,7 @@ Result<Pair> authority_in(const std::string& directory, std::vector<std::string>
 
 Result<CertificateFiles> make_certificates(const CertificateOrder& order) {
   CertificateFiles out;
+  // One certificate and where its two files go.
   struct Wanted {
     Content content;
     std::string certificate, key;
@@ -240,6 +246,7 @@ Result<CertificateFiles> make_certificates(const CertificateOrder& order) {
     if (!names.insert(name).second)
       return fail(ErrorCode::kConfig, "'{}' is named twice, or is the authority's name", name);
     const std::string path = order.directory + "/" + name;
+    // A run that is repeated makes what was added to the list, and nothing else.
     if (!order.renew && std::filesystem::exists(path + ".pem")) {
       out.kept.push_back(path + ".pem");
       return {};

@@ -38,6 +38,7 @@ std::map<std::string, json> nodes_by_address(const json& status) {
 int show_status(AdminClient& node, const Invocation& call) {
   const json body = node.fact("/status", {{"keyspace", call.text("keyspace")}});
   const std::string health = body.at("health").get<std::string>();
+  // "serving, no quorum" serves, too: what can be read is read.
   const int code = health.starts_with("serving") ? 0 : 1;
   if (call.as_json) {
     fmt::print("{}\n", body.dump(2));

@@ -134,6 +134,7 @@ std::string usage_of(const Verb& verb) {
 }
 
 /// Walks over the words of a command line.
+/// A message (Said) ends the reading; otherwise call_ is complete at the end.
 class Reader {
  public:
   explicit Reader(const std::vector<std::string>& line) : line_(line) {}
@@ -205,6 +206,7 @@ std::optional<Said> Reader::take_option(const std::string& word) {
     if (at_ == line_.size()) return wrong(fmt::format("{} takes a {}", name, option->value));
     value = line_[at_++];
   }
+  // The note goes to standard error, so that output stays what a script expects.
   if (!option->idle.empty())
     call_.notes.push_back(fmt::format("{} changes nothing: {}", name, option->idle));
   call_.words[std::string(option->key())].push_back(std::move(value));

@@ -76,6 +76,7 @@ int show_pools(AdminClient& node, const Invocation& call) {
   const MetricsText metrics(node.text("/metrics"));
   const auto sum = [&](const char* name) { return metrics.sum(name); };
   const double in_flight = sum("tetrad_server_requests_in_flight");
+  // Requests that were begun: those in flight are not completed yet.
   const double requests = sum("tetrad_server_requests_total");
   const double overloaded = sum("tetrad_server_overloaded_total");
   const double reads_waiting = sum("tetrad_io_reads_waiting");

@@ -24,6 +24,7 @@ int ask_and_print(AdminClient& node, const Invocation& call) {
     fmt::print("{}\n", answer.dump(2));
     return 0;
   }
+  // {"ok": true} prints nothing: the exit code says it.
   if (answer.is_object()) answer.erase("ok");
   print_object(answer);
   return 0;
@@ -35,6 +36,7 @@ int run(const std::vector<std::string>& line) {
   const auto read = read_command_line(line);
   if (const Said* said = std::get_if<Said>(&read)) {
     const bool ends_line = said->text.ends_with('\n');
+    // Help that was asked for is output; complaints are not.
     fmt::print(said->exit_code == 0 ? stdout : stderr, "{}{}", said->text, ends_line ? "" : "\n");
     return said->exit_code;
   }

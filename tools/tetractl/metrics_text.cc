@@ -39,6 +39,7 @@ MetricsText::MetricsText(std::string_view text) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const size_t space = line.rfind(' ');
+    // Comments have the help and the type, which nobody needs here.
     if (line.empty() || line[0] == '#' || space == std::string_view::npos) continue;
     const size_t brace = line.find('{');
     const std::string_view name = line.substr(0, std::min(brace, space));
@@ -46,6 +47,7 @@ MetricsText::MetricsText(std::string_view text) {
     const double bound =
         brace < space && name.ends_with(kBucket) ? bound_of(line.substr(brace, space - brace)) : -1;
     if (bound >= 0)
+      // Sums of cumulative counts are cumulative, too.
       buckets_[std::string(name.substr(0, name.size() - kBucket.size()))][bound] +=
           static_cast<uint64_t>(value);
     else

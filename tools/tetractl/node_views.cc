@@ -45,6 +45,7 @@ int print_info(const json& info, const Invocation& call) {
       fmt::format("size {}, {} hits, {} requests, {:.3f} hit rate", size_text(cache.at("bytes")),
                   hits, requests,
                   requests == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(requests)));
+  // A node that is joining has none.
   const json tokens = info.value("tokens", json::array());
   if (!call.has("tokens") && tokens.size() > 1) {
     print_fact("Token",
@@ -62,6 +63,7 @@ int print_version(const json& info, const Invocation&) {
   return 0;
 }
 
+// "running" or "not running", as nodetool.
 int print_binary(const json& info, const Invocation&) {
   fmt::print("{}running\n", info.at("native_transport_active").get<bool>() ? "" : "not ");
   return 0;
@@ -120,6 +122,7 @@ int print_snapshots(const json& answer, const Invocation&) {
   return 0;
 }
 
+// An address on each line, as nodetool.
 int print_endpoints(const json& answer, const Invocation&) {
   for (const auto& address : answer.at("endpoints")) fmt::print("{}\n", cell_text(address));
   return 0;
@@ -146,6 +149,7 @@ int print_cidr_filtering(const json& answer, const Invocation&) {
   return 0;
 }
 
+// The default is the sums by user; --all prints these after the connections.
 int print_clients(const json& answer, const Invocation& call) {
   const json& clients = answer.at("clients");
   std::map<std::string, uint64_t> by_user, by_version;

@@ -27,6 +27,7 @@ constexpr std::chrono::milliseconds kLookAgain{300};
 /// A line that changes now and then.
 class Progress {
  public:
+  // The same line twice says nothing new.
   void tell(std::string line) {
     if (line == told_) return;
     fmt::print("{}\n", line);
@@ -144,6 +145,7 @@ int leave(AdminClient& node, const Invocation& call, const std::string& host_id)
 
 }  // namespace
 
+// Answers when the last table is done; the sum is of all.
 int repair(AdminClient& node, const Invocation& call) {
   uint64_t repaired = 0;
   for (const Parameters& parameters : table_by_table(call))
@@ -181,6 +183,7 @@ int rebalance(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// By its host id, as status shows it.
 int remove_node(AdminClient& node, const Invocation& call) {
   return leave(node, call, call.text("host_id"));
 }
@@ -229,6 +232,7 @@ int make_certificates(AdminClient&, const Invocation& call) {
 namespace {
 
 /// "[ks1, ks2]", or what stands for all.
+/// As nodetool words it.
 std::string names_text(const std::vector<std::string>& names, const char* all) {
   return names.empty() ? fmt::format("[{}]", all) : fmt::format("[{}]", fmt::join(names, ", "));
 }
@@ -273,6 +277,7 @@ int take_snapshot(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// Either a tag or --all, which the node checks.
 int clear_snapshot(AdminClient& node, const Invocation& call) {
   const json answer = node.order("/clear-snapshot", {{"tag", call.text("tag")},
                                                      {"keyspaces", call.text("keyspaces")},
@@ -322,6 +327,7 @@ int set_binary(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// nodetool's levels are those of Java's logback; a node has four and one for everything.
 int set_log_level(AdminClient& node, const Invocation& call) {
   constexpr std::string_view kUsual = "info";
   const auto words = call.list("class_and_level");

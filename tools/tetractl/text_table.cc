@@ -34,6 +34,7 @@ std::string size_text(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.2f} {}", value, units[unit]);
 }
 
+// UTC with milliseconds, as Java's Instant prints itself.
 std::string time_text(int64_t time_ms) {
   const std::time_t seconds = time_ms / 1000;
   std::tm parts{};
@@ -58,6 +59,7 @@ void print_lines(const Lines& lines) {
   }
 }
 
+// `columns` are keys and headings in one: they are names of Tetrad's own.
 void print_rows(const json& rows, const std::vector<std::string>& columns) {
   Lines lines = {columns};
   for (const auto& row : rows) {

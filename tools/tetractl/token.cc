@@ -25,6 +25,7 @@ constexpr const char* kListening = "0A";
 /// An address as /proc/net/tcp and tcp6 write it: words of four bytes, each as this machine has it
 /// in memory.
 std::string proc_text(const boost::asio::ip::address& address) {
+  // 127.0.0.1 is 0100007F on a little-endian machine.
   const auto words = [](const auto& bytes) {
     std::string out;
     for (size_t i = 0; i < bytes.size(); i += 4) {
@@ -42,6 +43,7 @@ std::string proc_text(const boost::asio::ip::address& address) {
 std::optional<uid_t> listener_of(const tcp::endpoint& node) {
   std::ifstream table(node.address().is_v4() ? "/proc/net/tcp" : "/proc/net/tcp6");
   const std::string port = fmt::format(":{:04X}", node.port());
+  // A socket that listens on all addresses.
   const std::string any(node.address().is_v4() ? 8 : 32, '0');
   std::optional<uid_t> found;
   std::string line;
@@ -53,6 +55,7 @@ std::optional<uid_t> listener_of(const tcp::endpoint& node) {
       continue;
     if (state != kListening) continue;
     if (local != proc_text(node.address()) + port && local != any + port) continue;
+    // Several sockets may listen (SO_REUSEPORT); they must be of one user.
     if (found && *found != user) return std::nullopt;
     found = user;
   }
@@ -60,6 +63,7 @@ std::optional<uid_t> listener_of(const tcp::endpoint& node) {
 }
 
 /// By errno.
+/// The usual reason is that tetractl runs as another user than the node.
 std::string cannot_read(const std::string& path) {
   const int why = errno;
   return fmt::format("cannot read the token file {}: {}{}", path, std::strerror(why),

@@ -75,7 +75,9 @@ int show_top_partitions(AdminClient& node, const Invocation& call) {
            (asked.writes ? key.at("writes_ru_per_s").get<double>() : 0);
   };
   std::vector<json> keys = node.fact("/hot-keys", named).at("hot_keys");
+  // Keys whose work is of the other kind only.
   std::erase_if(keys, [&](const json& key) { return work_of(key) <= 0; });
+  // Of equal ones the order of the node stays.
   std::ranges::stable_sort(keys, std::greater(), work_of);
   if (keys.size() > asked.top) keys.resize(asked.top);
   if (call.as_json) {

@@ -14,6 +14,7 @@ using Times = Argument::Times;
 constexpr Argument kKeyspace{"keyspace", Times::kMaybe}, kTable{"table", Times::kMaybe},
     kTables{"tables", Times::kAny}, kKeyspaces{"keyspaces", Times::kAny};
 
+// For scripts that look by themselves.
 constexpr Option kNoWait{"--no-wait", "", "Begin it and return"};
 // Of nodetool.
 constexpr Option kResolve{"-r --resolve-ip", "", "", "nodes are known by their addresses"};
@@ -268,6 +269,7 @@ std::vector<Verb> verbs_of_no_node() {
 }
 
 /// Orders that a node carries out by itself, or does not know.
+/// The last member: what the word is for is the case anyway, so a script that says it goes on.
 std::vector<OtherWord> orders_without_a_verb() {
   // Reasons that several words share.
   constexpr std::string_view kNoSuchCache = "there is no such cache";
@@ -325,6 +327,7 @@ std::vector<OtherWord> orders_without_a_verb() {
 }
 
 /// Settings that are options here, and figures that are elsewhere.
+/// Questions and settings that have another place here, or none.
 std::vector<OtherWord> settings_without_a_verb() {
   constexpr std::string_view kPaced = "the node paces compactions, streams and hints by itself";
   constexpr std::string_view kProtocols = "versions 3 to 5 of the protocol are always spoken";
