@@ -111,6 +111,7 @@ class ByteReader {
   /// Bytes that were not read yet.
   /// Bounds a count that was read: a list of n things has n bytes at least.
   size_t remaining() const { return static_cast<size_t>(end_ - next_); }
+  // Whoever reads a whole message asks this at the end: bytes too many are an error as well.
   bool at_end() const { return next_ == end_; }
   /// Where the next byte is; good as long as the input.
   const char* position() const { return next_; }

@@ -38,6 +38,7 @@ enum class ErrorCode : uint8_t {
   kFunctionFailure,
   kWriteFailure,
   kCasWriteUnknown,
+  // A statement that does not parse; kInvalid: one that parses and means nothing here.
   kSyntax,
   kUnauthorized,
   kInvalid,
@@ -52,6 +53,8 @@ enum class ErrorCode : uint8_t {
   // A deadline between rooms; a client sees the timeout of its kind of statement.
   kTimedOut,
   kNotFound,
+  // Whoever hears one of these four learns what it lacks and repeats the request, or gives it up at
+  // its deadline.
   kStaleSchema,  // the sender's table incarnation or schema version is older than ours
   kStaleEpoch,   // the sender's set epoch is older than ours
   kBehind,       // we are older than the sender: retry after catching up

@@ -22,6 +22,7 @@ auto guarded(std::string_view job, Work&& work) -> decltype(work()) {
   } catch (const std::exception& error) {
     return fail(ErrorCode::kServerError, "{} failed inside the server: {}", job, error.what());
   } catch (...) {
+    // What is no std::exception has no text.
     return fail(ErrorCode::kServerError, "{} failed inside the server", job);
   }
 }

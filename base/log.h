@@ -73,6 +73,7 @@ class Logger {
  private:
   template <class... Args>
   void log(LogLevel level, fmt::format_string<Args...> text, Args&&... args) const {
+    // The text is put together only for a line that is written.
     if (enabled(level))
       sink_->write(level, component_, fmt::format(text, std::forward<Args>(args)...));
   }

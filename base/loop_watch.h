@@ -10,6 +10,8 @@
 namespace tetrad::base {
 
 /// One per shard, on its thread.
+/// begin() is on the path of every statement, so an implementation copies bytes and reads a clock,
+/// no more.
 class LoopWatch {
  public:
   virtual ~LoopWatch() = default;

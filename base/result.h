@@ -3,7 +3,7 @@
 //
 //   Result<Row> read(BytesView bytes) {
 //     TETRAD_TRY(const uint32_t size, read_size(bytes));     // returns the error, if there is one
-//     if (size > kSizeMax) return fail(ErrorCode::kCorruption, "{} bytes, at most {}", size, kSizeMax);
+//     if (size > kMax) return fail(ErrorCode::kCorruption, "{} bytes, at most {}", size, kMax);
 //     …
 //   }
 #pragma once
@@ -29,6 +29,8 @@ template <class... Args>
 }
 
 /// As fail(), for a text that is no format string.
+/// Needed where the text comes from a client or another node: braces in it must not be read as a
+/// format.
 [[nodiscard]] inline std::unexpected<Error> fail_text(ErrorCode code, std::string text) {
   return std::unexpected<Error>(Error(code, std::move(text)));
 }

@@ -18,6 +18,7 @@ class SleepAwaiter {
   SleepAwaiter(Reactor& reactor, MonotonicUs at_us) : reactor_(reactor), at_us_(at_us) {}
   SleepAwaiter(const SleepAwaiter&) = delete;
   SleepAwaiter& operator=(const SleepAwaiter&) = delete;
+  // A timer that fired into a destroyed task would resume freed memory.
   ~SleepAwaiter() {
     if (timer_ != 0) reactor_.cancel(timer_);
   }

@@ -45,6 +45,8 @@ struct PromiseBase {
   /// Resumes the parent at the child's end, if it sleeps.
   struct FinalAwaiter {
     bool await_ready() noexcept { return false; }
+    // A child that has ended inside await_suspend() of its awaiter resumes nobody: that one goes on
+    // by itself.
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> self) noexcept {
       PromiseBase& promise = self.promise();
@@ -89,6 +91,7 @@ struct Promise<void> : PromiseBase {
 }  // namespace detail
 
 /// Owns its coroutine frame, which goes with it. Awaited at most once; it does not start before.
+/// A Task that is dropped without being awaited has done nothing.
 template <class T = void>
 class [[nodiscard]] Task {
  public:

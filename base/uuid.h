@@ -53,6 +53,7 @@ Uuid make_time_uuid(uint64_t ticks, uint16_t clock_sequence, uint64_t node);
 uint64_t uuid_ticks(const Uuid& uuid);
 
 /// For hash tables only: never where an order may reach an output.
+/// Mixes both halves: version 1 UUIDs of one node differ in the first only.
 struct UuidHash {
   size_t operator()(const Uuid& u) const {
     uint64_t a, b;

@@ -45,6 +45,7 @@ class CertificateWatch {
   ~CertificateWatch();
   void start();
   void reload_now(Done done);
+  /// When each certificate expires.
   void register_metrics(base::MetricsRegistry& metrics);
 
  private:

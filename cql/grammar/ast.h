@@ -3,6 +3,7 @@
 //
 // Plain values: movable, copyable, no pointer into the text. Every node that an error may be about
 // has a Position; a field's comment says what it means.
+//
 // The way of a tree: parser.h makes it, cql/prepare checks it against a snapshot of the schema and
 // turns it into a PreparedStatement, and then it is dropped. Nothing that runs a statement looks at
 // a tree again.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roles, users, identities, permissions, and DESCRIBE.
+//
 // CREATE USER and its kin are Cassandra's older words for roles. They share the nodes of the ROLE
 // statements; is_user_statement tells which words were written, since error texts and the columns
 // of LIST USERS differ.

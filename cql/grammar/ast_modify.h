@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // INSERT, UPDATE, DELETE, BATCH, TRUNCATE and USE.
+//
 // UPDATE and DELETE share relations with SELECT (ast_select.h): whether they name the whole primary
 // key is checked when the statement is prepared, not here.
 #pragma once

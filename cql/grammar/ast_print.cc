@@ -145,6 +145,7 @@ class SelectorPrinter {
     return type;
   }
 
+  // The caller's, for the time of one call.
   const FunctionNamer& namer_;
   const CastTest& casts_nothing_;
   const std::string_view keyspace_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements that change the schema: keyspaces, tables, types, indexes, views, functions, triggers.
+//
 // Names of options, their values and whether they fit together are checked by cql/prepare
 // (table_properties.h, schema_plan.h); here a property is a name and a constant. Statements that
 // name an object without a keyspace mean the one in use.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SELECT: selectors, relations (shared with UPDATE, DELETE and views), ordering, limits.
+//
 // Selectors are the expressions of a select list and of GROUP BY, which may name columns; terms
 // (ast_terms.h) are those of WHERE and of values, which may not. They have nodes of their own
 // because Cassandra's grammar keeps them apart: some forms are allowed in one and refused in the

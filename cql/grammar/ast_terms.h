@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Terms: what may stand for a value outside a select list. No term names a column.
+//
 // A term has no type of its own before the statement is prepared: `1` may become an int, a bigint,
 // a varint, a counter or a decimal, as the column or the argument that receives it says.
 #pragma once

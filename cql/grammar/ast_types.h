@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The leaves of the tree: positions, names and types as they were written.
+//
 // Every other header of the tree includes this one. Nodes keep what was written as far as an error
 // or a name in an answer shows it: quotes, positions, the spelling of a literal.
 #pragma once

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text to tokens.
+//
 // Made by hand after the lexer rules of Cassandra's ANTLR grammar (Lexer.g of 5.0): what it takes
 // for one token, and which text an error gets, is the same. Outside of strings, quoted names and
 // comments only ASCII is taken, but for the µ of a duration.

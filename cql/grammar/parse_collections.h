@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists, sets and maps: of terms and of selectors.
+//
 // Templates, because Cassandra's grammar writes these rules twice, for terms and for selectors, and
 // the errors are those of the rule in use. Included by parse_terms.cc and parse_selectors.cc only.
 #pragma once

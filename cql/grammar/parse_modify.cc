@@ -99,6 +99,7 @@ ast::Update Parser::update() {
   return result;
 }
 
+// The token behind the name decides which of the five forms it is.
 ast::Assignment Parser::assignment() {
   using Kind = ast::Assignment::Kind;
   ast::Assignment result;
@@ -241,6 +242,7 @@ ast::Delete Parser::delete_statement() {
   return result;
 }
 
+// The header has the rule. `start_` moves with each statement, so result.position is taken first.
 ast::Batch Parser::batch() {
   ast::Batch result;
   result.position = start_;

@@ -206,6 +206,7 @@ void Parser::change_feed_relation(ast::Relation& relation) {
   compared_term(relation);
 }
 
+// One form after another, each by the first token behind the name.
 void Parser::column_relation(ast::Relation& relation) {
   const size_t from = index_;
   relation.columns.push_back(name());

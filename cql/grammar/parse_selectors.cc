@@ -19,8 +19,8 @@ std::vector<ast::SelectItem> Parser::select_items() {
   return items;
 }
 
-// The rules mirror those of terms (parse_terms.cc), with differences of Cassandra's grammar: signs may
-// be repeated, and what may follow is checked behind bare columns only.
+// The rules mirror those of terms (parse_terms.cc), with differences of Cassandra's grammar: signs
+// may be repeated, and what may follow is checked behind bare columns only.
 ast::Selector Parser::selector() {
   Level level(*this);
   ast::Selector left = selector_product();
@@ -37,6 +37,7 @@ ast::Selector Parser::selector() {
   return left;
 }
 
+// As Parser::product(), of selectors.
 ast::Selector Parser::selector_product() {
   ast::Selector left = selector_factor();
   while (is_any({TokenKind::kStar, TokenKind::kSlash, TokenKind::kPercent})) {
@@ -53,6 +54,7 @@ ast::Selector Parser::selector_product() {
   return left;
 }
 
+// Several signs nest, so each is a level.
 ast::Selector Parser::selector_factor() {
   Level level(*this);
   const ast::Position position = here();
@@ -90,6 +92,7 @@ ast::Selector Parser::selector_with_modifiers() {
   return selector_modifiers(std::move(source));
 }
 
+// Of `source` as it stands; also for what WRITETIME and TTL enclose.
 ast::Selector Parser::selector_modifiers(ast::Selector source) {
   // Each modifier wraps what stands in front of it, from left to right.
   for (;;) {
@@ -140,6 +143,7 @@ ast::Selector Parser::bracket_modifier(ast::Selector source) {
                        position};
 }
 
+// Also a name alone, which begins no term.
 bool Parser::starts_selector(size_t index) const {
   return starts_term(index) || names(tokens_[std::min(index, tokens_.size() - 1)]);
 }

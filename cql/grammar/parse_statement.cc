@@ -58,6 +58,7 @@ ast::Statement Parser::statement() {
       return list();
     case Keyword::kAdd:
       return add_identity();
+    // DESC is DESCRIBE here and a direction elsewhere.
     case Keyword::kDescribe:
     case Keyword::kDesc:
       return describe();

@@ -32,6 +32,7 @@ ast::ArithmeticOperator operator_of(TokenKind kind) {
 
 }  // namespace
 
+// For texts that are a term and nothing else: the initial condition of an aggregate.
 ast::Term Parser::whole_term() {
   ast::Term result = term();
   expect(TokenKind::kEnd);

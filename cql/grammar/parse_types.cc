@@ -171,6 +171,7 @@ ast::CqlType Parser::native_type() {
   return result;
 }
 
+// [keyspace .] name
 ast::CqlType Parser::user_type() {
   ast::CqlType result;
   result.kind = ast::CqlType::Kind::kUser;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens of CQL.
+//
 // A token says where it stands and holds no text: raw() and value() of the parser take it from the
 // statement.
 #pragma once

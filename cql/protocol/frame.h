@@ -48,6 +48,7 @@ enum class Opcode : uint8_t {
 /// "QUERY"; "UNKNOWN" for a number that is no opcode.
 std::string_view name_of(Opcode opcode);
 /// Whether a client (or else a server) sends this opcode.
+/// A number that is no opcode is neither.
 bool is_request(Opcode opcode);
 bool is_response(Opcode opcode);
 

@@ -48,6 +48,7 @@ class InlineList {
   std::span<const T> span() const { return {data(), size_}; }
   operator std::span<const T>() const { return span(); }
 
+  // Keeps the memory on the heap, if there is some, for the next items.
   void clear() { size_ = 0; }
   /// Room for `capacity` in all, or more. The caller has bounded it.
   void reserve(size_t capacity) {

@@ -183,6 +183,7 @@ Result<void> read_startup(WireReader& reader, int version, StartupRequest& out) 
   return read_compression(out, version, out.compression);
 }
 
+// Flags came with v5; only 0x01, a keyspace, is known.
 Result<void> read_prepare(WireReader& reader, int version, PrepareRequest& out) {
   out.text = reader.long_string("statement");
   if (version >= 5) {

@@ -67,6 +67,7 @@ void append_result_metadata(Bytes& out, int version, const EncodedMetadata* meta
 
 }  // namespace
 
+// In the order of the flags in the header: tracing id, warnings, custom payload.
 EnvelopeWriter::EnvelopeWriter(Bytes& out, const ReplyHead& head, Opcode opcode)
     : out_(out), start_(out.size()) {
   EnvelopeHeader header;
@@ -178,6 +179,7 @@ void append_topology_event(Bytes& out, int version, TopologyChange change, const
   envelope.finish();
 }
 
+// Type, change and address as [string], [string] and [inet], as for topology.
 void append_status_event(Bytes& out, int version, StatusChange change, const Inet& node) {
   EnvelopeWriter envelope(out, {.version = version, .stream = kEventStream}, Opcode::kEvent);
   append_string(out, "STATUS_CHANGE");

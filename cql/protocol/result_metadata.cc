@@ -21,6 +21,7 @@ bool has_global_table(std::span<const WireColumn> columns) {
   });
 }
 
+// [keyspace, table of all], then for each column [keyspace, table,] name, type.
 void append_column_specs(Bytes& out, std::span<const WireColumn> columns, int version) {
   const bool global = has_global_table(columns);
   if (global) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of client addresses (CIDR groups), to which roles may be bound. Objects of the metadata,
 // one for each group, so that every node knows them without asking.
+//
 // Which group an address is in is asked once for each connection and again when the schema has
 // changed (execute/address_filter.h), so the tables are made when a snapshot is built, and not on
 // each request.

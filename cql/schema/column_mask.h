@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mask of a column: what is shown in place of its values to who may not see them.
+//
 // Made by MASKED WITH in CREATE TABLE or ALTER TABLE; a role with UNMASK sees the values,
 // SELECT_MASKED lets a role query the column without seeing them. How statements apply a mask:
 // prepare/column_masks.h.

@@ -208,6 +208,7 @@ PermissionSet RoleSet::permissions(std::string_view name, std::string_view resou
   return out;
 }
 
+// A walk over all roles: asked only by statements about roles and at a start.
 bool RoleSet::has_usable_superuser() const {
   return std::ranges::any_of(roles_, [this](const auto& entry) {
     const Role& role = *entry.second;

@@ -2,6 +2,7 @@
 // The schema at one version: keyspaces, tables, types, functions. Built from the metadata state's
 // schema objects plus the virtual keyspaces; immutable. A statement is prepared against one
 // snapshot and runs against one.
+//
 // Building one is incremental: of two states that follow each other only what differs is read, so a
 // change costs by the objects that it touches and not by the size of the schema. schema_snapshot.cc
 // has the steps.

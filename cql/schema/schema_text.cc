@@ -162,6 +162,7 @@ Result<ColumnMaskPtr> read_mask(const json& in, const std::string& keyspace,
   return ColumnMaskPtr(std::move(mask));
 }
 
+// By IndexClass and by IndexTarget; texts keep them, so none may change.
 constexpr const char* kIndexClassNames[] = {"legacy", "sasi", "sai"};
 constexpr const char* kTargetNames[] = {"simple", "keys", "values", "entries", "full"};
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schema objects as the text that the metadata group keeps: JSON, with types in CQL. What one
 // version of the program writes the next ones read: fields are only ever added.
+//
 // Examples:
-//   keyspace/ks    {"durable_writes":true,"format":1,"name":"ks","replication":{"class":"…","dc1":"3"}}
+//   keyspace/ks    {"durable_writes":true,"format":1,"name":"ks","replication":{"class":"…","d":"3"}}
 //   type/ks/t      {"fields":[{"name":"a","type":"int"}],"format":1,"keyspace":"ks","name":"t"}
 #pragma once
 

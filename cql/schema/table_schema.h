@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table as CQL sees it: its columns with types, kinds and ids. Immutable, shared by snapshots
 // until it changes.
+//
 // Statements, the store's keys and the metadata meet here: names are for CQL, ids for rows on disk,
 // the incarnation for the keys of a store. Neither an id nor an incarnation is ever given to
 // something else.

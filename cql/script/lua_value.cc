@@ -259,6 +259,7 @@ Bytes bytes_at(lua_State* state, int index, const DataType& type) {
 
 }  // namespace
 
+// One table: each type and what Lua sees of it. Bytes that are not of the type read as 0.
 void push_value(lua_State* state, const DataType& type, OptionalView optional) {
   luaL_checkstack(state, 8, "the value nests too deep");
   if (counts_as_null(type, optional)) {

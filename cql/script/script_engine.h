@@ -4,7 +4,8 @@
 //
 //   1. call() finds the compiled script by its key, or compiles it in a protected call.
 //   2. The arguments become Lua values, the meter gets the limits of the call.
-//   3. Lua runs; every allocation, every few instructions and each library function count against the meter.
+//   3. Lua runs; every allocation, every few instructions and each library function count against
+//      the meter.
 //   4. The result becomes a value of the return type, which is checked.
 // An error of Lua ends the call and leaves the state usable: nothing of a call outlives it.
 #pragma once

@@ -103,6 +103,7 @@ OptionalView take_field(BytesView& bytes) {
   return field;
 }
 
+// Field by field; fields that one side lacks are null there and so come first.
 int compare_tuples(const DataType& type, BytesView a, BytesView b) {
   for (const TypePtr& field : type.components()) {
     // Missing fields at the end are null on both sides.

@@ -191,6 +191,7 @@ TypePtr freeze(const TypePtr& type) {
   return type->is_multi_cell() ? with_frozen(type, true) : type;
 }
 
+// The same type for those that have no other form.
 TypePtr unfreeze(const TypePtr& type) {
   const bool can = type->is_collection() || type->kind() == TypeKind::kUdt;
   return can && !type->is_multi_cell() ? with_frozen(type, false) : type;

@@ -67,6 +67,7 @@ class Parser {
   void skip_space() {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   }
+  // False, and nothing is taken, when another character comes.
   bool take(char c) {
     if (at_ == text_.size() || text_[at_] != c) return false;
     ++at_;
@@ -124,6 +125,8 @@ class Parser {
     return at_ - start;
   }
 
+  // -?digits[.digits][e[+-]digits], as JSON has numbers; the length is bounded before anybody reads
+  // the value.
   Result<JsonValue> parse_number() {
     const size_t start = at_;
     take('-');

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which words are keywords: by a hash table of open addressing that is filled at compile time, since
-// the lexer asks for every word of every statement. The words and the use of each are in keyword.h.
+// Which words are keywords: by a hash table of open addressing that is filled at compile time,
+// since the lexer asks for every word of every statement. The words and the use of each are in
+// keyword.h.
 #include "cql/types/keyword.h"
 
 #include <array>

@@ -246,8 +246,8 @@ int64_t days_from_civil(const CivilDate& date) {
 
 CivilDate civil_from_days(int64_t days_since_epoch) {
   const auto [era, day_of_era] = floor_divide(days_since_epoch + 719468, 146097);
-  // The inverse of days_from_civil(): the divisors are the days of 4 years less one, of 100 years, and
-  // of 400 years less one.
+  // The inverse of days_from_civil(): the divisors are the days of 4 years less one, of 100 years,
+  // and of 400 years less one.
   const int64_t year_of_era =
       (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
   const int64_t day_of_year =

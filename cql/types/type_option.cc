@@ -3,7 +3,8 @@
 //
 //   option := u16 id [body]       0x00 custom: [string] class name     0x20 list, 0x22 set: option
 //                                 0x21 map: option option              0x31 tuple: u16 n, option*
-//                                 0x30 UDT: [string] keyspace, [string] name, u16 n, ([string] option)*
+//                                 0x30 UDT: [string] keyspace, [string] name, u16 n,
+//                                           ([string] option)*
 // A type that the version of the client does not know goes as custom, by its class name: duration
 // before v5, vectors in all versions.
 #include <utility>

@@ -555,6 +555,8 @@ class ClassNameParser {
     return out;
   }
 
+  // UserType(keyspace, name, field:class, …); the type is not frozen here, FrozenType around it
+  // says so.
   Result<TypePtr> parse_udt(int depth) {
     if (!take('(')) return bad("expecting '('");
     std::string keyspace(word());
@@ -574,6 +576,7 @@ class ClassNameParser {
                     false);
   }
 
+  // VectorType(class , n).
   Result<TypePtr> parse_vector(int depth) {
     if (!take('(')) return bad("expecting '('");
     TETRAD_TRY(TypePtr element, parse_one(depth + 1));

@@ -64,6 +64,7 @@ Bytes make_varint(int64_t value) {
   return Bytes(buffer + skip, 8 - skip);
 }
 
+// Three vints, zigzag: months, days, nanoseconds.
 Bytes make_duration(const Duration& value) {
   Bytes out;
   append_unsigned_vint(out, zigzag(value.months));
@@ -80,6 +81,7 @@ std::optional<int16_t> read_smallint(BytesView bytes) { return read_fixed<int16_
 std::optional<int32_t> read_int(BytesView bytes) { return read_fixed<int32_t>(bytes); }
 std::optional<int64_t> read_bigint(BytesView bytes) { return read_fixed<int64_t>(bytes); }
 std::optional<uint32_t> read_date(BytesView bytes) { return read_fixed<uint32_t>(bytes); }
+// Any byte but 0 is true.
 std::optional<bool> read_boolean(BytesView bytes) {
   if (bytes.size() != 1) return std::nullopt;
   return bytes[0] != 0;

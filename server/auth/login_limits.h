@@ -45,6 +45,7 @@ class LoginLimits {
                   base::MonotonicUs now_us);
 
   std::mutex mutex_;
+  // At most kRememberedMax names in each; those that have been forgiven go first.
   Remembered addresses_, roles_;
   size_t waiting_ = 0;
 };

@@ -124,6 +124,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
       broke(error.what());
     }
   }
+  /// Logs why and closes at once.
   void broke(const char* why);
   void read();
   // Of connections that speak TLS, or may (connection_tls.cc).
@@ -139,6 +140,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void begin_tls();
   /// One step of the handshake, off the loop.
   static Task<void> shake_hands(std::shared_ptr<Connection> self);
+  /// Back on the loop: sends what TLS wants to say, and begins the next step, or the client's
+  /// requests.
   void handshake_stepped(const Result<bool>& is_over);
   /// Takes the connection out of the shard's list of handshakes; may be called at any time.
   void end_handshake();
@@ -148,7 +151,10 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   bool encrypt_turn();
   /// The role that its certificate names; empty: none that may log in.
   std::string certified_role() const;
+  /// TLS's own notice of the end, where it is spoken: without it a client cannot tell an end from
+  /// an attack.
   void say_end();
+  /// A line of the log, as far as Notices lets it through.
   void notice(std::string_view what);
   /// Whole envelopes of the decoder, as many as one step may take.
   void take_requests();
@@ -160,7 +166,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   /// answer already.
   bool has_room_for(const cql::Envelope& envelope);
   void start_up(const cql::Envelope& envelope, const cql::StartupRequest& request);
+  /// Login is over or not needed: from here on all requests are taken.
   void become_ready();
+  /// The one kind of request that is taken in the phase kLogin: AUTH_RESPONSE.
   void take_login(cql::Envelope envelope, const cql::Request& request);
   static Task<void> log_in(std::shared_ptr<Connection> self, cql::Envelope envelope,
                            std::optional<Bytes> token);
@@ -168,11 +176,13 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   bool is_open() const {
     return phase_ == Phase::kNew || phase_ == Phase::kLogin || phase_ == Phase::kReady;
   }
+  /// An ERROR as the answer to this envelope; the connection goes on.
   void refuse(const cql::Envelope& envelope, const Error& error);
   static Task<void> run(std::shared_ptr<Connection> self, cql::Envelope envelope,
                         cql::Request request);
   /// Of a task; `bytes`: of its envelope's body.
   void request_done(uint64_t bytes);
+  /// Of answers that wait in this connection, encrypted or not.
   uint64_t unsent_bytes() const;
   /// Whether reading stops for now; notes it for go_on_if_paused().
   bool must_pause();
@@ -181,6 +191,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void go_on_if_paused();
   /// In a step of the loop of its own.
   void go_on();
+  /// After an EVENT was appended: it leaves at the end of the turn.
   void event_sent();
   // A spare buffer of the shard for a large turn of answers, and back when they are sent.
   void take_room();
@@ -194,6 +205,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void close_after_flush();
   /// The last answer is out: closes the sending half, and the rest when the client has closed.
   void linger();
+  /// While it lingers: what still comes is read and dropped.
   void drop_input();
 
   // Bytes go socket_ → (tls_) → decoder_, and encoder_ → (plain_ → tls_) → wire_ → socket_.

@@ -71,6 +71,7 @@ class AsioReactor final : public base::Reactor {
   TimerId next_timer_ = 1;
   // What was asked for the end of this turn, and what runs now.
   std::vector<base::Callback> turn_end_, turn_end_running_;
+  // Once a turn, when the first handler asks.
   void read_clock() const;
 
   // What the clock said in this turn; late: it is read when the first handler asks.

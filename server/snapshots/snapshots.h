@@ -59,7 +59,9 @@ class Snapshots {
   /// Errors: kConflict: there is one of this tag, another is being taken, or the tables have changed
   /// meanwhile; kIo and what Store::keep_files() says: nothing of it stays.
   void take(SnapshotOrder order, Done done);
+  /// All snapshots of the data directory, also those of tables that are gone.
   void list(Listed done);
+  /// An empty tag is every snapshot, no keyspaces are all of them. Answers how many were removed.
   void clear(std::string tag, std::vector<std::string> keyspaces, Cleared done);
 
  private:

@@ -50,9 +50,13 @@ struct Settings {
   // rate: 0 is a closed loop, in which each answer sends the next request; otherwise requests are
   // due at this rate whether answers come or not.
   double seconds = 10, rate = 0;
+  // A run is one workload from its connections to its line of results; load is run once whatever
+  // this says.
   int runs = 1;
   Scale scale;
+  // Of the keyspaces that schema and ddl make.
   int replication_factor = 1;
+  // Of the workload ddl.
   uint64_t tables = 1000;
   std::string keyspace = "bench", level_name = "ONE";
   ConsistencyLevel level = ConsistencyLevel::kOne;  // of that name
@@ -89,6 +93,7 @@ struct Run {
   // The text of the first error, for the line of results.
   std::string first_error;
   Latencies latencies;
+  // Kept here and by the handlers of their sockets.
   std::vector<std::shared_ptr<Connection>> connections;
   std::deque<Clock::time_point> due;  // open loop: requests not sent yet
   Run(const Settings& s, const Workload& w) : settings(s), workload(w) {}
@@ -386,6 +391,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   cql::FrameDecoder decoder_;
   cql::FrameEncoder encoder_;
   Bytes wire_;
+  // writing_: wire_ is on its way and must not change.
   bool writing_ = false, closed_ = false;
   // Null until begin().
   Run* run_ = nullptr;

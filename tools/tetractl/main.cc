@@ -30,8 +30,8 @@ int ask_and_print(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
-// Exit codes: 0: done; 1: the node has refused, is away, or a verb has found something wrong; 2: the
-// command line is wrong.
+// Exit codes: 0: done; 1: the node has refused, is away, or a verb has found something wrong; 2:
+// the command line is wrong.
 int run(const std::vector<std::string>& line) {
   const auto read = read_command_line(line);
   if (const Said* said = std::get_if<Said>(&read)) {

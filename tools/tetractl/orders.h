@@ -13,6 +13,7 @@
 namespace tetrad::tools {
 
 // Facts.
+// Exit code 1 unless the node serves: scripts wait for it.
 int show_status(AdminClient& node, const Invocation& call);
 // With a word: of that keyspace, whose replicas decide what a node owns.
 int show_ring(AdminClient& node, const Invocation& call);
@@ -37,10 +38,12 @@ int clear_snapshot(AdminClient& node, const Invocation& call);
 int repair(AdminClient& node, const Invocation& call);
 // Exit code 1: something is damaged or differs. repair mends what it finds and gives 0.
 int verify(AdminClient& node, const Invocation& call);
+// Either --plan or --apply.
 int rebalance(AdminClient& node, const Invocation& call);
 int remove_node(AdminClient& node, const Invocation& call);
 // Of the node that is asked; remove_node names another one, which is dead.
 int decommission(AdminClient& node, const Invocation& call);
+// After a power cut. Refused without --accept-loss.
 int recover(AdminClient& node, const Invocation& call);
 // These ask no node: `node` is not used.
 int make_certificates(AdminClient& node, const Invocation& call);

@@ -30,6 +30,7 @@ struct Option {
   // Separated by blanks.
   std::string_view names;
   std::string_view value;  // what it takes, for the help; empty: it is a flag
+  // A sentence without its end; empty for those that change nothing.
   std::string_view help;
   /// nodetool's, taken so that its scripts run: why it changes nothing here. Said when it is used.
   std::string_view idle = "";
@@ -107,6 +108,7 @@ struct Verb {
     return std::move(*this);
   }
 
+  // Set by verbs(), as each function there has the verbs of one theme.
   std::string_view theme;  // heading in the help
   std::string_view name;
   // nodetool's word, where the verb has one of its own.
@@ -120,6 +122,7 @@ struct Verb {
   std::string_view path;
   std::vector<std::string_view> parameters;
   Print print = nullptr;  // unset: what there is besides "ok"
+  // Unset: main.cc asks `path` and prints.
   Run run = nullptr;
 };
 
