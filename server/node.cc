@@ -4,8 +4,8 @@
 //   1. What can be checked without touching anything: addresses, names, guardrails, TLS files.
 //   2. The lock of the data directory; from here on no other process writes it.
 //   3. The metadata log: how the last life ended, and a note that this one has begun.
-//   4. The logs of hints and batches, the shards, their stores, transports and replication, the admin
-//      port.
+//   4. The logs of hints and batches, the shards, their stores, transports and replication, the
+//      admin port.
 //   5. Metrics, last, since they read what all others count.
 #include "server/node.h"
 

@@ -3,7 +3,7 @@
 // version of the program writes the next ones read: fields are only ever added.
 //
 // Examples:
-//   keyspace/ks    {"durable_writes":true,"format":1,"name":"ks","replication":{"class":"…","d":"3"}}
+//   keyspace/k     {"durable_writes":true,"format":1,"name":"k","replication":{"class":"…"}}
 //   type/ks/t      {"fields":[{"name":"a","type":"int"}],"format":1,"keyspace":"ks","name":"t"}
 #pragma once
 

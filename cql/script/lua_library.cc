@@ -64,25 +64,6 @@ void check_error(lua_State* state, const PatternMatcher& matcher) {
   if (matcher.error() != nullptr) luaL_error(state, "%s", matcher.error());
 }
 
-/// Where `needle` begins at `from` or behind it; in time linear in both.
-size_t find_plain(std::string_view text, std::string_view needle, size_t from) {
-  if (needle.empty()) return from;
-  // Knuth, Morris and Pratt: fallback[i] is the length of the longest proper prefix of needle[0..i]
-  // that is also its end.
-  std::vector<size_t> fallback(needle.size(), 0);
-  for (size_t i = 1, matched = 0; i < needle.size(); ++i) {
-    while (matched != 0 && needle[i] != needle[matched]) matched = fallback[matched - 1];
-    if (needle[i] == needle[matched]) ++matched;
-    fallback[i] = matched;
-  }
-  for (size_t i = from, matched = 0; i < text.size(); ++i) {
-    while (matched != 0 && text[i] != needle[matched]) matched = fallback[matched - 1];
-    if (text[i] == needle[matched]) ++matched;
-    if (matched == needle.size()) return i + 1 - needle.size();
-  }
-  return std::string_view::npos;
-}
-
 // string.find and string.match: the former gives places first, and may search for plain text.
 int find_or_match(lua_State* state, bool is_find) {
   const std::string_view subject = check_text(state, 1);

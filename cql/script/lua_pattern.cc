@@ -10,6 +10,7 @@
 #include "cql/script/lua_pattern.h"
 
 #include <cctype>
+#include <vector>
 
 namespace tetrad::cql {
 
@@ -19,6 +20,24 @@ constexpr int kDepthMax = 200;
 constexpr char kEscape = '%';
 constexpr const char* kTooMuch = "the function does too much work";
 }  // namespace
+
+size_t find_plain(std::string_view text, std::string_view needle, size_t from) {
+  if (needle.empty()) return from;
+  // Knuth, Morris and Pratt: fallback[i] is the length of the longest proper prefix of needle[0..i]
+  // that is also its end.
+  std::vector<size_t> fallback(needle.size(), 0);
+  for (size_t i = 1, matched = 0; i < needle.size(); ++i) {
+    while (matched != 0 && needle[i] != needle[matched]) matched = fallback[matched - 1];
+    if (needle[i] == needle[matched]) ++matched;
+    fallback[i] = matched;
+  }
+  for (size_t i = from, matched = 0; i < text.size(); ++i) {
+    while (matched != 0 && text[i] != needle[matched]) matched = fallback[matched - 1];
+    if (text[i] == needle[matched]) ++matched;
+    if (matched == needle.size()) return i + 1 - needle.size();
+  }
+  return std::string_view::npos;
+}
 
 bool PatternMatcher::spend(uint64_t steps) {
   if (steps_left_ < steps) {

@@ -66,4 +66,8 @@ class PatternMatcher {
   std::array<Capture, kCapturesMax> captures_;
 };
 
+/// Where `needle` begins in `text`, at `from` or behind it; npos if nowhere. In time linear in both,
+/// which the library's own search is not.
+size_t find_plain(std::string_view text, std::string_view needle, size_t from);
+
 }  // namespace tetrad::cql

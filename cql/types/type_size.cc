@@ -58,4 +58,22 @@ Result<void> check_type_size(const DataType& type) {
   return {};
 }
 
+Result<TypePtr> make_checked_vector(TypePtr element, int64_t dimension) {
+  if (dimension <= 0) {
+    return fail(ErrorCode::kInvalid, "vectors may only have positive dimensions; given {}",
+                dimension);
+  }
+  // An element takes a byte at least, so that nothing walks longer than a value has bytes.
+  const size_t each = element->fixed_length().value_or(1);
+  if (each == 0) {
+    return fail(ErrorCode::kInvalid, "vectors of {} are not supported: its values have no bytes",
+                element->cql_text());
+  }
+  if (static_cast<size_t>(dimension) > kFixedLengthMax / each) {
+    return fail(ErrorCode::kInvalid, "vectors of {} may have {} dimensions at most; given {}",
+                element->cql_text(), kFixedLengthMax / each, dimension);
+  }
+  return make_vector(std::move(element), static_cast<uint32_t>(dimension));
+}
+
 }  // namespace tetrad::cql
