@@ -97,6 +97,7 @@ class ByteWriter {
     v = to_big_endian(v);
     out_.append(reinterpret_cast<const char*>(&v), sizeof(v));
   }
+  // Not owned.
   Bytes& out_;
 };
 

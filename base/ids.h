@@ -38,11 +38,13 @@ using TableId = UuidId<struct TableIdTag>;  // a table as drivers see it (system
 using TableIncarnation = Id<struct IncarnationTag,
                             uint32_t>;  // what storage keys begin with; new at CREATE and TRUNCATE
 using TabletId = Id<struct TabletIdTag, uint64_t>;  // a physical partition
+// Messages about a table name the version of its last change.
 using SchemaVersion =
     Id<struct SchemaVersionTag, uint64_t>;  // Raft index of the last schema change
 // Messages between replicas name the epoch; a replica that knows a newer one refuses (RULES.md,
 // rule 8).
-using SetEpoch = Id<struct SetEpochTag, uint64_t>;    // members and stage of a tablet's replica set
+using SetEpoch = Id<struct SetEpochTag, uint64_t>;  // members and stage of a tablet's replica set
+// For example of the last command that a node has applied.
 using MetaIndex = Id<struct MetaIndexTag, uint64_t>;  // index in the metadata group's log
 
 /// One replica's place: a store of a node. `store` counts from 0 and is fixed when the node first

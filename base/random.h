@@ -20,6 +20,7 @@ namespace tetrad::base {
 class Random {
  public:
   /// Fills all the words. Thread-safe.
+  /// os_random() of the server; a simulation has none.
   using Source = void (*)(std::span<uint64_t> words);
 
   explicit Random(Source source) : state_{}, source_(source) {}

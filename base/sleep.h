@@ -44,6 +44,7 @@ class SleepAwaiter {
 /// A time that has passed still takes a step of the loop: others get their turn.
 inline SleepAwaiter sleep_until(Reactor& reactor, MonotonicUs at_us) { return {reactor, at_us}; }
 /// From the time of this turn (Reactor::now_us), in microseconds.
+/// The argument may be 0 or less: then as for a time that has passed.
 inline SleepAwaiter sleep_for(Reactor& reactor, int64_t us) {
   return {reactor, reactor.now_us() + us};
 }

@@ -163,6 +163,7 @@ class OneShot {
    public:
     explicit Setter(std::shared_ptr<State> state) : state_(std::move(state)) {}
     /// Resumes the waiting task inside this call.
+    /// May destroy what the setter was captured in: nothing of it is used after resume().
     void set(T value) const {
       if (state_->value.has_value()) return;
       state_->value.emplace(std::move(value));

@@ -7,6 +7,7 @@
 
 namespace tetrad::base {
 
+// As they are in values and messages.
 Uuid Uuid::from_bytes(BytesView bytes) {
   TETRAD_ASSERT(bytes.size() == 16);
   Uuid u;

@@ -19,6 +19,7 @@ class Random;
 
 /// A value; compares byte by byte, not as CQL sorts timeuuids.
 struct Uuid {
+  // In the order in which the text has them.
   std::array<uint8_t, 16> octets{};
 
   friend auto operator<=>(const Uuid&, const Uuid&) = default;

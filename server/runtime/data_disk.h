@@ -19,6 +19,7 @@ class DataDisk final : public replication::DiskGauge {
   /// The lengths of the directory's files, and what is left on its file system for others than the
   /// superuser.
   Result<replication::DiskSpace> measure() override;
+  /// What is left alone, which costs one call of the system.
   Result<uint64_t> measure_usable() override;
   /// Of the whole file system. Errors: kIo.
   Result<uint64_t> capacity_bytes() const;

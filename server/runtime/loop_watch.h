@@ -20,6 +20,7 @@ class LoopWatch {
 
   /// By shard; the first is this one's own and is not asked. They outlive it. `changed` runs here.
   LoopWatch(std::vector<base::Reactor*> loops, Listener changed);
+  /// Answers that come later find nobody.
   ~LoopWatch();
   LoopWatch(const LoopWatch&) = delete;
   LoopWatch& operator=(const LoopWatch&) = delete;

@@ -24,6 +24,7 @@ struct SnapshotOrder {
   /// Of the metadata, when the order came.
   std::vector<std::shared_ptr<const replication::TableInfo>> tables;
   std::optional<int64_t> ttl_s;
+  // Otherwise what is in memtables only is not in it.
   bool flushes = true;
 };
 

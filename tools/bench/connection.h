@@ -65,6 +65,7 @@ struct Settings {
   std::vector<int> pids;
   std::vector<std::string> workloads;
   base::TlsFiles tls_files;
+  // shares: how equal the clients of a closed loop fared is printed, too.
   bool tls = false, shares = false;
   std::shared_ptr<const base::TlsContext> tls_context;  // null: plain
 };

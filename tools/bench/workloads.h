@@ -37,6 +37,7 @@ struct Operation {
 /// A kind of load: its statements, and how its requests are made.
 /// Add one by a row of make_workloads(), and its table to schema_statements().
 struct Workload {
+  // As the command line names it, and its line of --help.
   std::string name, help;
   // Prepared on each connection in this order.
   std::vector<std::string> statements;  // "{}" stands for the keyspace

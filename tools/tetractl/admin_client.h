@@ -55,6 +55,7 @@ class AdminClient {
   /// sent again.
   nlohmann::json order(const std::string& path, const Parameters& parameters = {});
   /// A fact that is no JSON.
+  /// For /metrics.
   std::string text(const std::string& path);
 
  private:

@@ -35,6 +35,7 @@ class MetricsText {
   /// 0: there is no such series.
   /// Of all series of that name: shards, stores, verbs and levels together.
   double sum(std::string_view name) const;
+  /// Empty: there is none of that name.
   ExportedHistogram histogram(std::string_view name) const;
 
  private:

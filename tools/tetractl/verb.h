@@ -131,6 +131,7 @@ struct Verb {
 struct OtherWord {
   std::string_view name, why;
   /// What it is said for is the case here anyway: a script goes on.
+  /// Otherwise exit code 1.
   bool is_fulfilled;
 };
 

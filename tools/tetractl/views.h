@@ -34,6 +34,7 @@ int print_cluster(const nlohmann::json& cluster, const Invocation& call);
 int print_partitions(const nlohmann::json& partitions, const Invocation& call);
 int print_moves(const nlohmann::json& plan, const Invocation& call);
 int print_certificates(const nlohmann::json& answer, const Invocation& call);
+// How far a change of keys has come: files by key.
 int print_disk_encryption(const nlohmann::json& answer, const Invocation& call);
 int print_losses(const nlohmann::json& answer, const Invocation& call);
 
