@@ -49,8 +49,7 @@ using MetaIndex = Id<struct MetaIndexTag, uint64_t>;  // index in the metadata g
 
 /// One replica's place: a store of a node. `store` counts from 0 and is fixed when the node first
 /// starts.
-/// The order is that of host, then store: lists of replicas that must be equal on all nodes are
-/// sorted by it.
+/// Ordered by host, then by store.
 struct StoreAddress {
   HostId host;
   uint32_t store = 0;
