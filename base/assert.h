@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TETRAD_ASSERT: our own mistakes. On in every build; never reachable by a client's bytes.
+//
+// A condition that a client, a peer or a damaged disk can bring about is no assertion: it is a
+// Result with an error.
 #pragma once
 
 namespace tetrad::base {

@@ -22,6 +22,7 @@
 namespace tetrad::base {
 
 /// Its own inverse.
+/// The integer whose bytes in memory are those of `value` in big-endian order.
 template <class Int>
 constexpr Int to_big_endian(Int value) {
   if constexpr (std::endian::native == std::endian::little && sizeof(Int) > 1) {
@@ -36,6 +37,7 @@ constexpr Int to_big_endian(Int value) {
 }
 
 /// Reads a big-endian integer at `from`, which must hold sizeof(Int) bytes.
+/// By memcpy, so that `from` needs no alignment.
 template <class Int>
 Int load_big_endian(const char* from) {
   Int value;
@@ -51,6 +53,7 @@ void store_big_endian(char* to, Int value) {
 }
 
 /// Appends to a buffer that outlives it.
+/// Never fails: sizes are checked by who writes.
 class ByteWriter {
  public:
   explicit ByteWriter(Bytes& out) : out_(out) {}
@@ -75,6 +78,7 @@ class ByteWriter {
     buffer[n++] = static_cast<char>(v);
     out_.append(buffer, n);
   }
+  // 1 to 10 bytes; numbers from -64 to 63 have one.
   void zigzag(int64_t v) {
     varint((static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63));
   }
@@ -87,26 +91,33 @@ class ByteWriter {
   Bytes& out() { return out_; }
 
  private:
+  // Eight bytes at most, appended in one piece.
   template <class Int>
   void fixed(Int v) {
     v = to_big_endian(v);
     out_.append(reinterpret_cast<const char*>(&v), sizeof(v));
   }
+  // Not owned.
   Bytes& out_;
 };
 
 /// Reads from a view that outlives it and what it returns. Every method fails with kCorruption past
 /// the end.
+/// Views that it gives point into the input. Sizes are compared with what is left before anything
+/// is allocated for them.
 class ByteReader {
  public:
   explicit ByteReader(BytesView in) : next_(in.data()), end_(in.data() + in.size()) {}
 
   /// Bytes that were not read yet.
+  /// Bounds a count that was read: a list of n things has n bytes at least.
   size_t remaining() const { return static_cast<size_t>(end_ - next_); }
+  // Whoever reads a whole message asks this at the end: bytes too many are an error as well.
   bool at_end() const { return next_ == end_; }
   /// Where the next byte is; good as long as the input.
   const char* position() const { return next_; }
 
+  // Each takes its bytes off the front, and fails without taking any.
   Result<uint8_t> read_u8() { return fixed<uint8_t>(); }
   Result<uint16_t> read_u16() { return fixed<uint16_t>(); }
   Result<uint32_t> read_u32() { return fixed<uint32_t>(); }
@@ -114,6 +125,7 @@ class ByteReader {
   Result<uint64_t> read_u64() { return fixed<uint64_t>(); }
   Result<int64_t> read_i64() { return fixed<int64_t>(); }
   /// A view into the input, of exactly `size` bytes.
+  /// For bytes whose number is known from elsewhere.
   Result<BytesView> read_raw(size_t size) {
     if (size > remaining()) return short_read(size);
     const BytesView view(next_, size);
@@ -126,12 +138,14 @@ class ByteReader {
     for (int shift = 0; shift < 64; shift += 7) {
       if (next_ == end_) return short_read(1);
       const auto b = static_cast<uint8_t>(*next_++);
+      // The tenth byte has one bit of the number: anything more would be lost.
       if (shift == 63 && b > 1) break;
       value |= static_cast<uint64_t>(b & 0x7f) << shift;
       if (b < 0x80) return value;
     }
     return fail(ErrorCode::kCorruption, "varint of more than 64 bits");
   }
+  // The inverse of ByteWriter::zigzag().
   Result<int64_t> read_zigzag() {
     TETRAD_TRY(const uint64_t v, read_varint());
     return static_cast<int64_t>(v >> 1) ^ -static_cast<int64_t>(v & 1);
@@ -151,9 +165,11 @@ class ByteReader {
     next_ += sizeof(Int);
     return value;
   }
+  // Nothing is consumed by a read that fails.
   std::unexpected<Error> short_read(uint64_t wanted) const {
     return fail(ErrorCode::kCorruption, "{} bytes wanted, {} left", wanted, remaining());
   }
+  // next_ <= end_ always; no pointer past the end is made.
   const char* next_;
   const char* end_;
 };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes and views of bytes; an arena for many small views that live as long as one answer.
+//
+// Answers of reads are views into an Arena: rows, keys and cells of one answer are allocated in
+// blocks and go together.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +25,7 @@ std::string to_hex(BytesView bytes);
 
 /// Bump allocator. Views handed out stay valid until the arena is destroyed; moving the arena keeps
 /// them valid.
+/// Not thread-safe. Nothing in it is ever freed alone, and nothing is destroyed: bytes only.
 class Arena {
  public:
   Arena() = default;

@@ -11,6 +11,7 @@ namespace {
 
 /// Letters put in, taken out or changed (Levenshtein), row by row.
 size_t edits_between(std::string_view a, std::string_view b) {
+  // row[j]: edits between the first i letters of `a` and the first j of `b`.
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {

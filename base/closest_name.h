@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "Did you mean ...?"
+//
+// For words that an operator has written: names of options, verbs and settings.
 #pragma once
 
 #include <span>
@@ -10,6 +12,7 @@ namespace tetrad::base {
 
 /// The name that fewest edits make of `word`, if they are no more than a third of its letters;
 /// otherwise empty. Of several the first.
+/// Pure. The work is bounded: words of more than a hundred letters find nothing.
 std::string closest_name(std::string_view word, std::span<const std::string> names);
 
 }  // namespace tetrad::base

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The consistency levels of CQL, numbered as on the wire (native protocol v5, section 3).
+//
+// How many replicas each level means for a replication factor is in replication/consistency.h.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +10,8 @@
 namespace tetrad::base {
 
 /// How many replicas must take part before a request is answered. The numbers are on the wire.
+/// In Tetrad a write needs a majority of the members whatever the level; ALL and EACH_QUORUM ask
+/// for more.
 enum class ConsistencyLevel : uint16_t {
   // ANY is for writes, SERIAL and LOCAL_SERIAL are for reads and conditions of conditional
   // statements. LOCAL_*: replicas of the coordinator's data centre. EACH_QUORUM: a quorum in each
@@ -26,6 +30,7 @@ enum class ConsistencyLevel : uint16_t {
 };
 
 /// The name as Cassandra writes it in messages: "LOCAL_QUORUM".
+/// "UNKNOWN" for a number that came over the wire and is none.
 constexpr std::string_view name_of(ConsistencyLevel level) {
   constexpr std::string_view names[] = {"ANY",    "ONE",          "TWO",          "THREE",
                                         "QUORUM", "ALL",          "LOCAL_QUORUM", "EACH_QUORUM",

@@ -13,7 +13,6 @@ struct DataMutants {
   // 3). A reply says up to which key it is complete, and a merge ends at the smallest of these keys
   // (rule 5). Digests are of one canonical form at the coordinator's time (rule 6), and conditions
   // on values are tested on merged rows only (rule 7).
-  // Quorums and reads.
   bool write_acks_one = false;         // rule 1: a write is acknowledged by one replica
   bool floor_skipped = false;          // rule 1: the level's number alone, without the floor W
   bool hints_count = false;            // rule 1: a hint counts as an ack
@@ -41,7 +40,6 @@ struct DataMutants {
   // epoch refuses it (rule 8). A move goes through stages, each left when W of both sets know it
   // (rule 9). A new member is filled from R old ones, merged (rule 10), and a store erases what it
   // held of an earlier stay (rule 11).
-  // Changes of members.
   bool old_epoch_accepted = false;     // rule 8: a replica takes requests of an epoch that is over
   bool confirmations_skipped = false;  // rule 8: a stage is left before W know it
   bool stage_skipped = false;          // rule 9: from "write both" to "read new"
@@ -64,7 +62,6 @@ struct DataMutants {
 
   // Fences (replication/replica/fence.h): a write that was let in by an epoch must have ended
   // before that epoch counts as over, wherever it waits meanwhile. All of rule 8.
-  // Fences.
   bool fence_at_enqueue = false;      // rule 8: a write is not asked again when it leaves the queue
   bool drain_skipped = false;         // rule 8: an epoch is confirmed while older writes are on
                                       // their way to the disk
@@ -75,7 +72,6 @@ struct DataMutants {
   // Power cuts. A machine that stopped uncleanly has lost what it acknowledged but had not synced.
   // It is "behind": it answers no read until it has fetched that from members that are not (rule
   // 20).
-  // Power cuts.
   bool behind_reads = false;      // rule 20: a replica that is behind answers reads
   bool behind_is_source = false;  // rule 20: one that is behind is fetched from
   bool behind_not_kept = false;   // rule 20: a second start forgets that it is behind
@@ -97,7 +93,6 @@ struct DataMutants {
 
   // Conditional statements, in a store: its registers (storage/row/paxos_registers.h) are synced
   // before they are answered, and leave in one batch with the rows of their commit.
-  // Conditional statements, in a store.
   bool registers_unsynced = false;   // rule 21: a promise is answered before it is synced
   bool commit_torn = false;          // the rows of a commit go in another batch than its registers
   bool registers_unwatched = false;  // registers are purged although written since
@@ -112,7 +107,6 @@ struct DataMutants {
 
   // Splits by heat: a tablet is cut when it is hot for long and its store is busy, where the work
   // halves.
-  // Splits by heat.
   bool heat_at_once = false;           // one hot slot is enough
   bool heat_of_child_at_once = false;  // a new half is cut again before it has rested
   bool heat_of_idle_store = false;     // a store that is not busy splits, too
@@ -121,7 +115,6 @@ struct DataMutants {
 
   // Throughputs: one token bucket for each tablet of a limited table, at its acting member. What
   // all buckets of a table give together must not exceed its limit, over splits, merges and deaths.
-  // Throughputs.
   bool throughput_full_at_split = false;  // rule 31: a child of a split begins with a full bucket
   bool throughput_ghost_bucket = false;   // rule 31: a tablet that is no more lends on
   bool throughput_debt_dropped = false;   // rule 31: a merge forgets what is owed
@@ -140,7 +133,6 @@ struct DataMutants {
   bool merge_bounces = false;     // how often a place was split and merged does not count
 
   // Stores that fail: damage on a disk must neither be served nor copied to others.
-  // Stores that fail.
   bool failed_store_live = false;   // a replica on a store that failed counts as live
   bool damaged_is_source = false;   // a damaged store is streamed from
   bool file_dropped_alone = false;  // a bad file goes without the rest of its range
@@ -150,7 +142,6 @@ struct DataMutants {
   // versions become one (rule 16), what a tombstone hides and when both may be purged (rules 17 and
   // 18), and what a store may remember of a read (rule 19). Most of these need the store's own
   // simulation, which compares RocksDB with the model.
-  // The store.
   bool put_below_mark = false;          // rule 14: Put although not newer than the bucket's mark
   bool put_over_tombstone = false;      // rule 14: Put although the bucket saw a row tombstone
   bool put_other_version = false;       // rule 14: Put of another schema version's columns
@@ -185,7 +176,6 @@ struct DataMutants {
 
   // Clocks. Server timestamps rise, also over restarts and over nodes whose clocks are off (rule
   // 28); horizons are the earliest of all members' clocks (rule 18).
-  // Clocks.
   bool horizon_one_clock = false;      // rule 18: a repair begins by the clock of one node
   bool repair_without_member = false;  // rule 18: a repair begins without a word of one member
   bool redate_skipped = false;         // rule 18: a deletion dated below the horizon is taken
@@ -198,7 +188,6 @@ struct DataMutants {
 
   // Batches, metadata: stamps are fixed once before anything is sent (rule 26), messages name the
   // incarnation of their table (rule 29), and the metadata group applies every command in order.
-  // Batches, metadata.
   bool batch_torn = false;                // rule 26: rows of one mutation are applied one by one
   bool replicas_stamp = false;            // rule 26: each replica gets a timestamp of its own
   bool old_incarnation_accepted = false;  // rule 29: a replica takes writes of a truncated table
@@ -222,7 +211,6 @@ struct DataMutants {
   // Conditional statements (Paxos, rule 27): a value is decided when W members accepted it, is
   // applied once, and is seen by every later SERIAL read. Registers are synced before they are
   // answered (21).
-  // Conditional statements.
   bool lwt_read_not_accepted = false;  // rule 27: a SERIAL read answers what it was promised with
   bool lwt_failure_not_accepted = false;  // rule 27: so does a condition that does not hold
   bool lwt_promises_few = false;          // rule 27: one promise less than W
@@ -262,7 +250,6 @@ struct DataMutants {
 
   // Counters: a shard's total belongs to one life of one store; totals travel, never differences
   // (rule 25).
-  // Counters.
   bool counter_life_kept = false;       // rule 25: a leader goes on under the name of its last life
   bool counter_stay_kept = false;       // rule 25: so does a store that has left and come back
   bool counter_second_leader = false;   // rule 25: another leader is asked after a timeout
@@ -298,7 +285,6 @@ struct DataMutants {
 
   // Views: the tasks to update them are written in the batch of the base row, on each replica, and
   // go when the images are on W (rule 24).
-  // Views.
   bool view_bound_forgotten = false;        // rule 24: a store that restarts has seen no stamps
   bool view_stamp_unheeded = false;         // rule 24: a read takes a stamp below one it has seen
   bool view_names_left_out = false;         // rule 24: nothing names what a row had
@@ -314,7 +300,6 @@ struct DataMutants {
   bool view_old_schema_taken = false;  // rule 24: tasks are settled by who knows fewer views
 
   // Formation of a cluster, hints.
-  // Formation, hints.
   bool first_seed_founds = false;      // the first seed founds although others say nothing
   bool foreign_is_fatal = false;       // a node ends when it hears another cluster's refusal
   bool wanted_id_ignored = false;      // a node answers for the id that had its address before

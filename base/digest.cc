@@ -12,6 +12,7 @@
 namespace tetrad::base {
 
 std::optional<Bytes> digest_named(BytesView name, BytesView bytes) {
+  // Functions and not their results: the library's tables are made when they are first asked for.
   using Kind = const EVP_MD* (*)();
   // Names as Java's MessageDigest has them; SHA and SHA1 are its other names for SHA-1.
   constexpr std::array<std::pair<BytesView, Kind>, 14> kKinds = {{
@@ -31,6 +32,7 @@ std::optional<Bytes> digest_named(BytesView name, BytesView bytes) {
       {"SHA3-512", EVP_sha3_512},
   }};
   Bytes upper(name);
+  // ASCII only: no name has another letter.
   for (char& c : upper) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   }
@@ -38,6 +40,7 @@ std::optional<Bytes> digest_named(BytesView name, BytesView bytes) {
     if (known != upper) continue;
     std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
     unsigned size = 0;
+    // Fails only when the library lacks the digest.
     const int ok = EVP_Digest(bytes.data(), bytes.size(), out.data(), &size, kind(), nullptr);
     TETRAD_ASSERT(ok == 1);
     return Bytes(reinterpret_cast<const char*>(out.data()), size);

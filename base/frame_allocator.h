@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Coroutine frames from per-thread free lists by size class (measured: 0.03 us a task less than
 // malloc).
+//
+// A request runs through several coroutines, each of which has a frame; their sizes are few, so
+// frames are used again. Memory of a thread's lists is bounded (frame_allocator.cc).
 #pragma once
 
 #include <cstddef>

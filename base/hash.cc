@@ -18,6 +18,7 @@ Hash128 xxh3_128(BytesView bytes) {
   return {h.high64, h.low64};
 }
 
+// Null only for want of memory, which nothing here could answer.
 StreamingHash128::StreamingHash128() : state_(XXH3_createState()) {
   TETRAD_ASSERT(state_ != nullptr);
   XXH3_128bits_reset(static_cast<XXH3_state_t*>(state_));

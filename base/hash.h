@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // XXH3 of bytes (the xxHash library), and SHA-256 and HMAC-SHA-256 (OpenSSL).
+//
+// Which one for what: xxh3 for places and checksums of what nobody forges, sha256 and hmac_sha256
+// where somebody would.
 #pragma once
 
 #include <array>
@@ -19,6 +22,7 @@ struct Hash128 {
   friend bool operator==(const Hash128&, const Hash128&) = default;
 };
 /// For digests of replies, which nobody chooses the bytes of, and for ids made of names.
+/// Seed 0. Digests travel between nodes, so this function does not change, either.
 Hash128 xxh3_128(BytesView bytes);
 
 /// XXH3-128 fed in pieces; the result is that of the pieces joined.
@@ -28,6 +32,7 @@ class StreamingHash128 {
   ~StreamingHash128();
   StreamingHash128(const StreamingHash128&) = delete;
   StreamingHash128& operator=(const StreamingHash128&) = delete;
+  /// In any number of pieces; digest() may be asked in between.
   void update(BytesView bytes);
   Hash128 digest() const;
 

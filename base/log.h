@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Logger is passed in and carries the node's and the component's name. Values as key=value; no
 // row contents.
+//
+// A line in the log, as the sink of standard error writes it:
+//   2026-01-31T12:00:00.000 I node serving address=127.0.0.1 native_port=9042
 #pragma once
 
 #include <memory>
@@ -33,6 +36,7 @@ std::shared_ptr<LogSink> make_stderr_sink(LogLevel level);
 std::shared_ptr<LogSink> make_null_sink();
 
 /// Cheap to copy.
+/// May be used by any thread, since the sink may.
 class Logger {
  public:
   Logger(std::shared_ptr<LogSink> sink, std::string component)
@@ -47,6 +51,8 @@ class Logger {
   LogSink& sink() const { return *sink_; }
 
   /// The text is checked against its arguments when it is compiled.
+  /// debug: for whoever works on Tetrad; info: what an operator notes; warn: what they may act on;
+  /// error: something is lost or stops.
   template <class... Args>
   void debug(fmt::format_string<Args...> text, Args&&... args) const {
     log(LogLevel::kDebug, text, std::forward<Args>(args)...);
@@ -67,6 +73,7 @@ class Logger {
  private:
   template <class... Args>
   void log(LogLevel level, fmt::format_string<Args...> text, Args&&... args) const {
+    // The text is put together only for a line that is written.
     if (enabled(level))
       sink_->write(level, component_, fmt::format(text, std::forward<Args>(args)...));
   }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records which statement an event loop works on, so that a stall can be logged with it.
+//
+// The interface is here because room cql calls it; what is done with it is in
+// server/runtime/stall_watch.h.
 #pragma once
 
 #include "base/bytes.h"
@@ -7,6 +10,8 @@
 namespace tetrad::base {
 
 /// One per shard, on its thread.
+/// begin() is on the path of every statement, so an implementation copies bytes and reads a clock,
+/// no more.
 class LoopWatch {
  public:
   virtual ~LoopWatch() = default;

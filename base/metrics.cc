@@ -78,6 +78,7 @@ std::string MetricsRegistry::export_text() const {
   std::string out;
   const std::string* last = nullptr;
   for (const Entry* entry : sorted) {
+    // HELP and TYPE once for each name, before its first series.
     if (last == nullptr || *last != entry->name) {
       const char* type = entry->counter ? "counter" : entry->histogram ? "histogram" : entry->type;
       out +=

@@ -2,6 +2,9 @@
 // Counters, gauges and latency histograms, exported as Prometheus text. A value is written by one
 // shard's thread and read by the exporter at any time (relaxed atomics, no lock on the request
 // path).
+//
+// A component has a struct of counters beside it, and registers pointers to them once. The exporter
+// adds nothing up: each shard has series of its own, with a label.
 #pragma once
 
 #include <array>
@@ -82,6 +85,8 @@ class MetricsRegistry {
     const Counter* counter = nullptr;
     uint64_t parts = 1;
     const LatencyHistogram* histogram = nullptr;
+    // Of a gauge or a counter that is read by a function; such a function must be safe on the
+    // exporter's thread.
     std::function<double()> read;
     const char* type = "gauge";  // of what is read
   };

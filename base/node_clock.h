@@ -2,6 +2,10 @@
 // The time of a node: where it was set, and what the machine has counted since, also while it was
 // suspended. A step of the wall clock does not move it. It is corrected forward at once and
 // backward by running at half speed, so it never goes back. One thread sets it, any may read.
+//
+// Why not the wall clock: timestamps of writes and the times of tombstones must rise, and an
+// operator or NTP may set the wall clock back. replication/membership decides when and to what it
+// is set.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +19,13 @@ namespace tetrad::base {
 class NodeClock {
  public:
   /// Starts at `time_us` anew, whatever it was.
+  /// Sets it outright: the only call that may make the time go back.
   void begin(int64_t time_us, int64_t boot_us) { set(time_us, boot_us, 0); }
 
   /// Microseconds since 1970. `boot_us`: Reactor::boot_time_us() of the reader.
   int64_t at(int64_t boot_us) const {
+    // A sequence lock: a reader that meets a change, or half of one, reads again. Writers never
+    // wait.
     for (;;) {
       const uint64_t version = version_.load(std::memory_order_acquire);
       const int64_t set_at = set_at_us_.load(std::memory_order_acquire);
@@ -27,11 +34,13 @@ class NodeClock {
       if (version % 2 != 0 || version != version_.load(std::memory_order_relaxed)) continue;
       // A reader's turn may have begun before the clock was set.
       const int64_t passed = std::max<int64_t>(0, boot_us - set_at);
+      // At half speed until ahead_us is lost: of `passed` one half counts.
       return time + passed - std::min(passed / 2, ahead);
     }
   }
 
   /// Towards `time_us`, which is right now.
+  /// Behind: the clock jumps forward. Ahead: it keeps what it shows and slows down.
   void correct(int64_t time_us, int64_t boot_us) {
     const int64_t now_us = at(boot_us);
     set(std::max(now_us, time_us), boot_us, std::max<int64_t>(0, now_us - time_us));

@@ -2,6 +2,9 @@
 // Randomness: every jitter, id and secret of a node comes from one of these. Seeded (xoshiro256**,
 // seeded by splitmix64) it runs the same way again, for simulations; a server's comes from a source
 // whose words nobody can foresee, since clients see ids and pages that are signed with secrets.
+//
+// Of one seed a simulation draws all its numbers in one order; so a number that is drawn for a log
+// line or a test only would change the whole run.
 #pragma once
 
 #include <array>
@@ -13,13 +16,16 @@ namespace tetrad::base {
 
 /// Owned by whoever draws from it; not thread-safe. Made of a seed it draws the same numbers again;
 /// made of a source it keeps none of what it has given out.
+/// Each shard has one of its own; so has each component that must not disturb the draws of others.
 class Random {
  public:
   /// Fills all the words. Thread-safe.
+  /// os_random() of the server; a simulation has none.
   using Source = void (*)(std::span<uint64_t> words);
 
   explicit Random(Source source) : state_{}, source_(source) {}
   explicit Random(uint64_t seed) {
+    // splitmix64 makes four good words even of small and similar seeds.
     for (auto& word : state_) {
       seed += 0x9E3779B97F4A7C15ULL;
       uint64_t z = seed;
@@ -43,12 +49,14 @@ class Random {
     return result;
   }
   /// Uniform in [0, bound); bound > 0. The bias is below 2^-32 for bounds below 2^32.
+  /// One multiplication, no division (Lemire).
   uint64_t below(uint64_t bound) {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
   }
   /// True once in `n`.
   bool one_in(uint64_t n) { return below(n) == 0; }
   /// Uniform in [0, 1).
+  /// 53 bits, as many as a double has.
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
  private:

@@ -2,6 +2,9 @@
 // What a shard's thread offers to what runs on it: time, timers, posting, and the end of the loop's
 // turn. The real one runs Asio (server/runtime/asio_reactor.h); the simulated one runs a whole cluster in
 // one thread.
+//
+// Everything of a shard runs in callbacks of its reactor, one at a time, so objects of a shard need
+// no locks. A callback must not block and should end within a millisecond.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +23,7 @@ struct Deadline {
 };
 
 /// One per shard; all methods but post_from_any_thread belong to the shard's thread.
+/// Handlers never run inside the call that asked for them.
 class Reactor {
  public:
   using TimerId = uint64_t;  // never 0

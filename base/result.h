@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Result<T>: a value or an Error. TETRAD_TRY unwraps it or returns its error to the caller.
+//
+//   Result<Row> read(BytesView bytes) {
+//     TETRAD_TRY(const uint32_t size, read_size(bytes));     // returns the error, if there is one
+//     if (size > kMax) return fail(ErrorCode::kCorruption, "{} bytes, at most {}", size, kMax);
+//     …
+//   }
 #pragma once
 
 #include <expected>
@@ -11,6 +17,7 @@
 
 namespace tetrad::base {
 
+/// To be looked at before its value is used: the value of an error does not exist.
 template <class T>
 using Result = std::expected<T, Error>;
 
@@ -22,6 +29,8 @@ template <class... Args>
 }
 
 /// As fail(), for a text that is no format string.
+/// Needed where the text comes from a client or another node: braces in it must not be read as a
+/// format.
 [[nodiscard]] inline std::unexpected<Error> fail_text(ErrorCode code, std::string text) {
   return std::unexpected<Error>(Error(code, std::move(text)));
 }

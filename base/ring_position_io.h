@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A ring position as bytes: i64 token, u64 hash.
+//
+// Example: token -1, hash 2 is ffffffffffffffff 0000000000000002.
 #pragma once
 
 #include "base/byte_io.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Files are opened, checked and read once: the checks are on the open file, and the bytes go
+// straight to where they are wiped.
 #include "base/secret.h"
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 namespace tetrad::base {
 namespace {
 
+// By errno, which nothing may have changed since the call that failed.
 std::unexpected<Error> cannot_read(const std::string& path) {
   return fail(ErrorCode::kConfig, "cannot read {}: {}", path, std::strerror(errno));
 }

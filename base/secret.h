@@ -13,6 +13,7 @@
 namespace tetrad::base {
 
 /// Wiped when it goes.
+/// Not copied and not moved, so that there is one place to wipe.
 struct SecretText {
   SecretText() = default;
   ~SecretText();
@@ -33,6 +34,8 @@ Result<void> read_secret_file(const std::string& path, size_t bytes_max, const c
                               SecretText& out);
 
 /// Takes the same time wherever they differ; not when their sizes do.
+/// For MACs, tokens and secrets that a peer sends: a comparison that stops early would tell how
+/// much of a guess is right.
 bool is_same_secret(BytesView a, BytesView b);
 
 }  // namespace tetrad::base

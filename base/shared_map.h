@@ -2,6 +2,9 @@
 // An ordered map whose copies share what they have in common: a copy costs a pointer for every few
 // dozen entries, a change of a copy those and one group of entries, and the difference of two maps
 // is found without looking at what they share. For immutable states that follow one another.
+//
+// The metadata's state keeps tables and schema objects in such maps: every change makes a new
+// state, while requests under way still read the old one, and listeners compare the two.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +23,7 @@ namespace tetrad::base {
 template <class Key, class Value>
 class SharedMap {
  public:
+  // Key needs operator<; Value is copied when its group is changed, so it is small or a shared_ptr.
   using Entry = std::pair<Key, Value>;
 
  private:
@@ -28,6 +32,7 @@ class SharedMap {
   // place.
   using Group = std::vector<Entry>;  // ascending, never empty
   using GroupPtr = std::shared_ptr<const Group>;
+  // A change copies at most this many entries. Half of it is what a fresh map has in a group.
   static constexpr size_t kGroupMax = 64;
 
  public:
@@ -43,6 +48,7 @@ class SharedMap {
     const_iterator() = default;
     reference operator*() const { return (*group_)->operator[](place_); }
     pointer operator->() const { return &**this; }
+    // Behind the last entry of the last group it equals end().
     const_iterator& operator++() {
       if (++place_ == (*group_)->size()) {
         ++group_;
@@ -60,12 +66,16 @@ class SharedMap {
    private:
     friend class SharedMap;
     const_iterator(const GroupPtr* group, size_t place) : group_(group), place_(place) {}
+    // A place in groups_ and one in the group.
     const GroupPtr* group_ = nullptr;
     size_t place_ = 0;
   };
 
+  // An empty map has no groups.
   SharedMap() = default;
   /// Groups half full, so that the first changes split none.
+  /// For a state that is read from a disk. The entries move out of `entries` one by one, so both
+  /// are never in memory together.
   explicit SharedMap(std::map<Key, Value> entries) : size_(entries.size()) {
     Group group;
     while (!entries.empty()) {
@@ -80,12 +90,15 @@ class SharedMap {
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   /// In the order of the keys.
+  /// Iterators are of one map: those of a copy differ even where both share the group.
   const_iterator begin() const { return {groups_.data(), 0}; }
   const_iterator end() const { return {groups_.data() + groups_.size(), 0}; }
 
   /// The first entry that is not before `key`.
+  /// `Like` compares with Key by <, for example a view with a string.
   template <class Like>
   const_iterator lower_bound(const Like& key) const {
+    // Two binary searches: for the first group whose last key is not before, and in it.
     const auto group = std::partition_point(
         groups_.begin(), groups_.end(), [&](const GroupPtr& g) { return g->back().first < key; });
     if (group == groups_.end()) return end();
@@ -116,6 +129,7 @@ class SharedMap {
   /// when one is split. Iterators of this map end; copies of it see nothing.
   void put(Key key, Value value) {
     const const_iterator at = lower_bound(key);
+    // A key behind all others goes to the last group.
     const size_t index = at == end() && !groups_.empty()
                              ? groups_.size() - 1
                              : static_cast<size_t>(at.group_ - groups_.data());
@@ -128,6 +142,7 @@ class SharedMap {
     if (at != end() && !(key < at->first)) {
       group[place].second = std::move(value);
     } else {
+      // `at` may be in the group behind the one that is copied only when it is the end.
       group.insert(group.begin() + static_cast<std::ptrdiff_t>(place),
                    Entry(std::move(key), std::move(value)));
       ++size_;
@@ -135,6 +150,7 @@ class SharedMap {
     // The first entry of all.
     if (groups_.empty()) groups_.emplace_back();
     TETRAD_ASSERT(!group.empty() && index < groups_.size());
+    // Split in two halves; groups are not joined again when they shrink.
     if (group.size() > kGroupMax) {
       const auto half = group.begin() + kGroupMax / 2;
       Group right(std::make_move_iterator(half), std::make_move_iterator(group.end()));
@@ -153,6 +169,7 @@ class SharedMap {
     const auto slot = groups_.begin() + (at.group_ - groups_.data());
     TETRAD_ASSERT(size_ != 0 && at.place_ < (*slot)->size());
     --size_;
+    // No group is ever empty.
     if ((*slot)->size() == 1) {
       groups_.erase(slot);
       return;
@@ -164,9 +181,11 @@ class SharedMap {
 
   /// Calls `visit(key, before, now)` for each key that only one of two maps has (the other pointer
   /// is null) or whose values differ. Groups that both share are passed over.
+  /// Costs by the groups that differ, and one step for each that is shared.
   template <class Visit>
   static void compare(const SharedMap& before, const SharedMap& now, Visit visit) {
     const_iterator a = before.begin(), b = now.begin();
+    // A merge of two ascending sequences.
     while (a != before.end() || b != now.end()) {
       if (a != before.end() && b != now.end()) {
         // The same group in both: nothing in it differs.
@@ -194,6 +213,7 @@ class SharedMap {
 
  private:
   // size_ is the sum of the groups' sizes: kept, since size() is asked where counting would cost.
+  // Pointers only: copying a map copies these.
   std::vector<GroupPtr> groups_;
   size_t size_ = 0;
 };

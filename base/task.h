@@ -31,9 +31,12 @@ namespace detail {
 /// resumed only when it was suspended: a child that ends at once returns to it instead.
 struct PromiseBase {
   std::coroutine_handle<> parent;
+  // False until the child has suspended once: then await_suspend() is still on the stack and
+  // resumes the parent itself.
   bool parent_suspended = false;
   std::exception_ptr exception;
 
+  // The compiler calls these for the frame.
   static void* operator new(size_t size) { return allocate_frame(size); }
   static void operator delete(void* frame, size_t size) { free_frame(frame, size); }
 
@@ -42,6 +45,8 @@ struct PromiseBase {
   /// Resumes the parent at the child's end, if it sleeps.
   struct FinalAwaiter {
     bool await_ready() noexcept { return false; }
+    // A child that has ended inside await_suspend() of its awaiter resumes nobody: that one goes on
+    // by itself.
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> self) noexcept {
       PromiseBase& promise = self.promise();
@@ -50,6 +55,7 @@ struct PromiseBase {
     }
     void await_resume() noexcept {}
   };
+  // The frame stays until its Task goes, since the result is in it.
   FinalAwaiter final_suspend() noexcept { return {}; }
   /// Kept until the awaiter takes the result, which throws it there.
   void unhandled_exception() { exception = std::current_exception(); }
@@ -85,13 +91,16 @@ struct Promise<void> : PromiseBase {
 }  // namespace detail
 
 /// Owns its coroutine frame, which goes with it. Awaited at most once; it does not start before.
+/// A Task that is dropped without being awaited has done nothing.
 template <class T = void>
 class [[nodiscard]] Task {
  public:
+  // What the compiler looks for in the return type of a coroutine.
   using promise_type = detail::Promise<T>;
   using Handle = std::coroutine_handle<promise_type>;
 
   Task() = default;
+  // Of the promise; nobody else makes one.
   explicit Task(Handle handle) : handle_(handle) {}
   Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
   Task& operator=(Task&& other) noexcept {
@@ -121,6 +130,7 @@ class [[nodiscard]] Task {
   T await_resume() { return handle_.promise().take(); }
 
  private:
+  // Null: empty, or moved from.
   Handle handle_;
 };
 
@@ -137,6 +147,8 @@ inline Task<void> Promise<void>::get_return_object() {
 /// A value that arrives once, awaited by at most one task; setter and awaiter on one thread. The
 /// setter may come first, and may outlive the awaiting task (a timed-out request): the state is
 /// shared by count.
+/// For answers that come by a callback: a setter goes into the callback, the task awaits the
+/// OneShot.
 template <class T>
 class OneShot {
   /// Shared by the setters and the awaiter; `waiter` is set only while one is suspended.
@@ -151,11 +163,13 @@ class OneShot {
    public:
     explicit Setter(std::shared_ptr<State> state) : state_(std::move(state)) {}
     /// Resumes the waiting task inside this call.
+    /// May destroy what the setter was captured in: nothing of it is used after resume().
     void set(T value) const {
       if (state_->value.has_value()) return;
       state_->value.emplace(std::move(value));
       if (auto waiter = std::exchange(state_->waiter, {})) waiter.resume();
     }
+    // Also true when the value was taken.
     bool is_set() const { return state_->value.has_value(); }
 
    private:
@@ -164,6 +178,7 @@ class OneShot {
 
   /// Shares its state with the setters.
   OneShot() : state_(std::make_shared<State>()) {}
+  // The frame that awaits it holds it: setters are what is copied.
   OneShot(const OneShot&) = delete;
   OneShot& operator=(const OneShot&) = delete;
   // Whoever sets later must not resume a frame that is gone.

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What the library says of a file is turned into one line that names the file and what to do. Its
+// queue of errors belongs to the thread and is emptied after each call, so that no later call
+// reports an old one.
 #include "base/tls_context.h"
 
 #include <cerrno>
@@ -20,6 +24,8 @@ namespace {
 
 constexpr size_t kFileBytesMax = 4u << 20;
 constexpr long kPeerChainBytesMax = 32 << 10;  // of the certificates that a peer shows
+// Forward secrecy and authenticated encryption only (RFC 7525); the order is the server's
+// preference.
 constexpr const char* kCiphersOf12 =
     "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:"
     "ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
@@ -45,6 +51,8 @@ std::string reason() {
   return text == nullptr ? "unknown reason" : text;
 }
 
+// One byte more than allowed is read, so that a file that is too large is noticed without asking
+// for its size.
 Result<std::string> read_file(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
@@ -60,6 +68,7 @@ Result<std::string> read_file(const std::string& path) {
   return text;
 }
 
+// A view: the text outlives it.
 Bio bio_of(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
@@ -78,6 +87,7 @@ Result<std::vector<Certificate>> certificates_of(const std::string& text, const 
   ERR_clear_error();
   while (Certificate next{PEM_read_bio_X509(bio.get(), nullptr, note_passphrase, &asked)})
     out.push_back(std::move(next));
+  // The end of the file shows as "no start line"; any other error is a damaged certificate.
   const unsigned long end = ERR_peek_last_error();
   const bool is_end = ERR_GET_LIB(end) == ERR_LIB_PEM && ERR_GET_REASON(end) == PEM_R_NO_START_LINE;
   const std::string why = reason();
@@ -99,6 +109,7 @@ Result<Key> key_of(const std::string& text, const std::string& path) {
   return fail(ErrorCode::kConfig, "{} holds no private key in PEM form ({})", path, why);
 }
 
+// Certificates have UTC. 0 for a time that does not read.
 int64_t seconds_of(const ASN1_TIME* time) {
   std::tm parts{};
   return ASN1_TIME_to_tm(time, &parts) == 1 ? static_cast<int64_t>(::timegm(&parts)) : 0;
@@ -112,6 +123,8 @@ std::string name_text(const X509_NAME* name) {
   return std::string(data, static_cast<size_t>(size));
 }
 
+// First the node's own, then the chain in order: what a peer is sent so that it can reach its
+// authority.
 Result<void> use_certificate(SSL_CTX* context, const TlsFiles& files,
                              const std::vector<Certificate>& chain, const Key& key) {
   if (SSL_CTX_use_certificate(context, chain.front().get()) != 1)
@@ -132,6 +145,8 @@ Result<void> use_certificate(SSL_CTX* context, const TlsFiles& files,
   return {};
 }
 
+// Both as trusted and in the list of names that a server sends, by which clients choose their
+// certificate.
 Result<void> use_authority(SSL_CTX* context, const std::string& path,
                            const std::vector<Certificate>& authorities) {
   X509_STORE* const store = SSL_CTX_get_cert_store(context);

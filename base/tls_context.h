@@ -2,6 +2,9 @@
 // Certificates and keys for TLS (OpenSSL 3), read from PEM files, and read anew while the program
 // runs. TLS 1.3 and 1.2 with the ciphers that give forward secrecy; no renegotiation, no
 // resumption, so that each connection shows its certificate to the authority that holds now.
+//
+// The parameters of a context never change; a reload makes another one. Keys are in the library's
+// memory only, and the text they were read from is wiped.
 #pragma once
 
 #include <array>
@@ -53,6 +56,7 @@ class TlsContext {
   ssl_ctx_st* native_ = nullptr;
   int64_t not_before_s_ = 0, not_after_s_ = 0;
   std::string subject_;
+  // Tells a reload whether anything has changed, without keeping the texts.
   std::array<uint8_t, 32> digest_{};  // of what the files held
 };
 
@@ -75,6 +79,7 @@ class TlsCredentials {
  private:
   const TlsFiles files_;
   const TlsPeer peer_;
+  // Guards current_ only: files are read outside of it.
   mutable std::mutex mutex_;
   std::shared_ptr<const TlsContext> current_;
 };

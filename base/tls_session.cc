@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// OpenSSL works on two byte buffers through a BIO of its own (Wire): it never sees a socket, and
+// "would block" means that feed() must bring more. The library's queue of errors belongs to the
+// thread, so each call clears it first.
 #include "base/tls_session.h"
 
 #include <algorithm>
@@ -15,6 +19,7 @@ namespace {
 
 constexpr size_t kInputKept = 4u << 10;  // of a buffer's room, while nothing waits in it
 
+// "CN=node1,O=…", cut and without control characters.
 std::string name_text(const X509_NAME* name) {
   if (name == nullptr) return "";
   BIO* const bio = BIO_new(BIO_s_mem());
@@ -67,6 +72,7 @@ std::string_view sentence_of(int reason) {
 
 /// A BIO over the buffers of its session.
 struct TlsSession::Wire {
+  // Nothing left means: to be called again when more was fed.
   static int read(BIO* bio, char* room, size_t size, size_t* got) {
     auto& self = *static_cast<TlsSession*>(BIO_get_data(bio));
     BIO_clear_retry_flags(bio);
@@ -87,6 +93,7 @@ struct TlsSession::Wire {
     return 1;
   }
   static long control(BIO*, int what, long, void*) { return what == BIO_CTRL_FLUSH ? 1 : 0; }
+  // One for the process, never freed.
   static const BIO_METHOD* method() {
     static const BIO_METHOD* const made = [] {
       BIO_METHOD* const out = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "tetrad");
@@ -112,6 +119,7 @@ Result<std::unique_ptr<TlsSession>> TlsSession::make(std::shared_ptr<const TlsCo
   BIO_set_data(bio, out.get());
   BIO_set_init(bio, 1);
   SSL_set_bio(out->ssl_, bio, bio);
+  // For verified(), which gets the library's objects only.
   SSL_set_app_data(out->ssl_, out.get());
   SSL_set_verify(out->ssl_, SSL_CTX_get_verify_mode(out->context_->native()), &verified);
   if (role == Role::kServer) {
@@ -121,6 +129,8 @@ Result<std::unique_ptr<TlsSession>> TlsSession::make(std::shared_ptr<const TlsCo
   SSL_set_connect_state(out->ssl_);
   if (expected_host.empty()) return out;
   X509_VERIFY_PARAM* const rules = SSL_get0_param(out->ssl_);
+  // An address is compared with the certificate's addresses, anything else with its DNS names; only
+  // a name is sent along (SNI).
   const bool is_address = X509_VERIFY_PARAM_set1_ip_asc(rules, expected_host.c_str()) == 1;
   ERR_clear_error();
   if (!is_address && (SSL_set1_host(out->ssl_, expected_host.c_str()) != 1 ||
@@ -148,6 +158,7 @@ int TlsSession::verified(int is_good, X509_STORE_CTX* check) {
 }
 
 void TlsSession::feed(BytesView wire) {
+  // The library has taken all of it: the buffer begins anew and does not grow.
   if (in_used_ == in_.size()) {
     in_.clear();
     in_used_ = 0;
@@ -158,6 +169,8 @@ void TlsSession::feed(BytesView wire) {
 Error TlsSession::failure(int result) {
   failed_ = true;
   const int kind = SSL_get_error(ssl_, result);
+  // In this order: our own check has refused the certificate; the peer has closed; a reason that
+  // has a sentence of ours; the library's words.
   const unsigned long code = ERR_peek_last_error();
   ERR_clear_error();
   if (!refused_.empty())
@@ -190,6 +203,7 @@ Result<size_t> TlsSession::read(char* room, size_t size) {
   if (in_used_ == in_.size() && SSL_pending(ssl_) == 0) {  // as the library would find out
     in_.clear();
     in_used_ = 0;
+    // An idle connection keeps no large buffer.
     if (in_.capacity() > kInputKept) Bytes().swap(in_);
     return 0;
   }
@@ -227,7 +241,9 @@ void TlsSession::end() {
 TlsSession::PeerNames TlsSession::peer_names() const {
   PeerNames out;
   X509* const certificate = is_open_ ? SSL_get0_peer_certificate(ssl_) : nullptr;
+  // With kUnasked or kIfGiven a session may be open without a certificate that was verified.
   if (certificate == nullptr || SSL_get_verify_result(ssl_) != X509_V_OK) return out;
+  // A NUL inside a name is an old trick to look like another name: such a name counts as none.
   const auto text_of = [](const ASN1_STRING* value) {
     unsigned char* utf8 = nullptr;
     const int size = ASN1_STRING_to_UTF8(&utf8, value);

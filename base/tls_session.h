@@ -69,6 +69,7 @@ class TlsSession {
   struct Wire;  // the library's way to feed() and out()
   TlsSession() = default;
   Error failure(int result);
+  // Called by the library for each certificate of the chain; notes why one is refused.
   static int verified(int is_good, x509_store_ctx_st* certificate);
 
   // The certificates that held when the connection was made: a reload leaves open sessions alone.

@@ -7,6 +7,7 @@
 
 namespace tetrad::base {
 
+// As they are in values and messages.
 Uuid Uuid::from_bytes(BytesView bytes) {
   TETRAD_ASSERT(bytes.size() == 16);
   Uuid u;
@@ -15,6 +16,7 @@ Uuid Uuid::from_bytes(BytesView bytes) {
 }
 
 std::optional<Uuid> Uuid::parse(std::string_view text) {
+  // 32 digits and four dashes at fixed places.
   if (text.size() != 36) return std::nullopt;
   Uuid u;
   size_t digit = 0;
@@ -52,13 +54,17 @@ Uuid make_random_uuid(Random& random) {
   const uint64_t a = random.next(), b = random.next();
   std::memcpy(u.octets.data(), &a, 8);
   std::memcpy(u.octets.data() + 8, &b, 8);
+  // Version 4, and the variant of RFC 4122.
   u.octets[6] = static_cast<uint8_t>((u.octets[6] & 0x0f) | 0x40);
   u.octets[8] = static_cast<uint8_t>((u.octets[8] & 0x3f) | 0x80);
   return u;
 }
 
+// time_low, time_mid, time_hi with the version, clock sequence with the variant, node (RFC 4122,
+// 4.1.2).
 Uuid make_time_uuid(uint64_t ticks, uint16_t clock_sequence, uint64_t node) {
   Uuid u;
+  // `count` bytes of `value` at byte `at`, big-endian.
   const auto put = [&u](int at, uint64_t value, int count) {
     for (int i = 0; i < count; ++i)
       u.octets[at + i] = static_cast<uint8_t>(value >> (8 * (count - 1 - i)));

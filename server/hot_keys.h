@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The partition keys that get most of the work of a node's replicas.
+//
+// Each shard counts for its own store (replication/throughput); Serving::hot_keys() and
+// system_tetrad.hot_keys join the shards' lists.
 #pragma once
 
 #include <vector>

@@ -19,6 +19,7 @@ constexpr uint64_t kAdviceRuPerSLeast = 100;
 constexpr double kAdviceKeyShareLeast = 0.5;  // of its physical partition's work
 constexpr double kAdviceSkewLeast = 2;        // the busiest partition's work over the mean
 
+// A row of system_tetrad.advice, but for the table it is about.
 struct Advice {
   std::string_view kind;
   std::string subject;

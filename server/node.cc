@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a node is put together of its options: what is opened, in which order, and what each part gets.
+//
+//   1. What can be checked without touching anything: addresses, names, guardrails, TLS files.
+//   2. The lock of the data directory; from here on no other process writes it.
+//   3. The metadata log: how the last life ended, and a note that this one has begun.
+//   4. The logs of hints and batches, the shards, their stores, transports and replication, the
+//      admin port.
+//   5. Metrics, last, since they read what all others count.
 #include "server/node.h"
 
 #include <csignal>
@@ -25,6 +32,7 @@ namespace tetrad::server {
 namespace {
 
 /// Of the pool.
+/// TLS handshakes of peers run on one lane of the pool, off the loops.
 constexpr uint32_t kInternodeHandshakeLane = 0x544C4E4F;
 Result<void> check_disk_size(const Options& options, const DataDisk& disk) {
   const uint64_t asked_bytes = options.data_disk_usage_max_disk_size;
@@ -46,6 +54,7 @@ Result<void> check_names(const Options& options) {
   return {};
 }
 
+// More readers than cores: each mostly waits for the disk.
 ThreadIoPoolOptions pool_options(const Options& options) {
   constexpr uint64_t kReadersOfACore = 4, kReadersMost = 64, kReadsWaitingOfAReader = 256;
   const uint64_t readers = options.io_threads != 0
@@ -65,6 +74,7 @@ Result<replication::MachineStart> machine_start(const std::string& data_director
   return replication::MachineStart{read_boot_id(), folder.st_dev};
 }
 
+// Off but for Cassandra's own authorizer, whose MONITOR counts what ENFORCE would refuse.
 cql::AddressFilter::Options address_filter_of(const Options& options) {
   cql::AddressFilter::Options out;
   if (options.cidr_authorizer == "CassandraCIDRAuthorizer")
@@ -96,6 +106,7 @@ NodeImpl::~NodeImpl() {
   for (const auto& shard : shards_) shard->replication.reset();
 }
 
+// After a power cut the end of a log may be torn; otherwise a torn log is damage.
 storage::LogRecovery NodeImpl::log_recovery() const {
   return last_end_ == replication::LastEnd::kCut ? storage::LogRecovery::kAfterPowerCut
                                                  : storage::LogRecovery::kStrict;
@@ -169,6 +180,8 @@ std::function<void(uint32_t, replication::ShardMessage)> NodeImpl::forward_from(
   };
 }
 
+// Each shard sees its own store; logs of the first shard are reached by others through fronts that
+// post.
 replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
   std::vector<storage::Store*> stores(shards_.size());
   stores[shard.number] = shard.store.get();
@@ -191,6 +204,8 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
           [&reactor = shard.reactor] { return reactor.busy_us(); }};
 }
 
+// Others compare it with what the stores reported before: a store that has less was put back from a
+// copy.
 std::vector<uint64_t> NodeImpl::whole() const {
   std::vector<uint64_t> out;
   for (const auto& shard : shards_)
@@ -221,12 +236,14 @@ std::vector<std::optional<replication::PowerLoss>> NodeImpl::losses() const {
 }
 
 Result<void> NodeImpl::open_stores() {
+  // A damaged store of the last life may be half removed.
   finish_erasing(options_.data_directory);
   storage::StoreOptions options;
   options.sync = options_.commit_log_sync == "group" ? storage::CommitLogSync::kGroup
                                                      : storage::CommitLogSync::kPeriodic;
   options.sync_period_us = static_cast<int64_t>(options_.commit_log_sync_period_ms) * 1000;
   options.block_cache_bytes = memory_.block_cache;
+  // Blocks are in one cache for all stores; rows and graphs are each store's own.
   options.row_cache_bytes = memory_.row_cache / shards_.size();
   options.vector_graph_bytes = memory_.vector_graphs / shards_.size();
   options.write_buffer_bytes = memory_.write_buffer;
@@ -246,6 +263,8 @@ Result<void> NodeImpl::open_stores() {
     const std::string directory =
         fmt::format("{}/store-{}", options_.data_directory, shard->number);
     auto opened = store_factory_->open(directory, shard->reactor, pool_);
+    // A full disk must not keep a node from opening the store that would free it: the ballast is a
+    // file kept for this.
     if (!opened && opened.error().code == ErrorCode::kLimit &&
         storage::release_ballast(options_.data_directory + "/log")) {
       logger_.warn("the ballast of a full disk is given away to open a store: {}",
@@ -320,6 +339,8 @@ Result<void> NodeImpl::open_replication() {
           environment_of(*shard), *node_, std::move(options));
     }
     auto* const replication = shard->replication.get();
+    // The first shard has the node's own parts; the others have a front of each in
+    // ReplicationShard.
     replication::RpcNode& rpc = replication == nullptr ? node_->rpc() : replication->rpc();
     replication::MetaService& meta = replication == nullptr ? node_->meta() : replication->meta();
     replication::StoreCleanup& cleanup =
@@ -338,6 +359,8 @@ Result<void> NodeImpl::open_replication() {
     replication::DataPlaneOptions data_options;
     data_options.coordinator.mutation_bytes_max = options_.mutation_mb_max << 20;
     data_options.throughput.wait_us = static_cast<int64_t>(options_.throughput_wait_ms) * 1000;
+    // A write may be under way for so long before a power cut, so what is fetched after one reaches
+    // back as far.
     const uint64_t longest_write_ms =
         std::max(options_.write_timeout_ms, options_.counter_write_timeout_ms);
     data_options.recent_fetch.write_us =
@@ -364,6 +387,8 @@ Result<void> NodeImpl::open_replication() {
   return {};
 }
 
+// All requests on admin_address; where clients and nodes listen, only what everybody may know
+// (admin_outside).
 Result<void> NodeImpl::open_admin() {
   const std::string token_file = std::filesystem::absolute(options_.data_directory) / "admin_token";
   TETRAD_TRY(std::string token, load_admin_token(token_file, os_random));
@@ -407,6 +432,7 @@ Result<void> NodeImpl::open_disk_keys() {
   auto keys = storage::DiskKeys::read(options_.disk_encryption_key_file, os_random);
   if (!keys) return fail(keys.error().code, "disk_encryption_key_file: {}", keys.error().message);
   disk_keys_ = std::move(*keys);
+  // A key that is missing is noticed here, and not by the first read of an old file.
   TETRAD_TRY_VOID(storage::check_encrypted_files(options_.data_directory, *disk_keys_));
   files_ = storage::make_encrypted_files(nullptr, disk_keys_);
   logger_.info("new files are encrypted key={} keys={}", disk_keys_->of_new_files().id,
@@ -441,6 +467,7 @@ Result<void> NodeImpl::open() {
                 "PasswordAuthenticator");
   TETRAD_TRY(tls_, open_node_tls(options_));
   TETRAD_TRY(seeds_, read_seeds(options_.seeds, static_cast<uint16_t>(options_.internode_port)));
+  // A peer that closes must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
   TETRAD_TRY_VOID(check_disk_size(options_, disk_));

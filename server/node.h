@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node: the program's parts wired together from its options, started, run and stopped.
+//
+// main() opens one node, runs it, and opens another one in the same process when it ended as
+// kRenewed or kTakenOut.
 #pragma once
 
 #include <memory>
@@ -10,6 +13,7 @@
 
 namespace tetrad::server {
 
+// From CMakeLists.txt, for example "1.2.0".
 inline constexpr const char* kProgramVersion = TETRAD_VERSION;
 
 /// Why a node ended that has not failed.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node behind node.h. How it is put together is in node.cc, how it runs and ends in node_run.cc,
 // what it counts in node_metrics.cc.
+//
+// open() and the functions beside it run before any shard's thread; when one fails, what was opened
+// before is closed by the destructor. Members are in the order of their use: who uses another
+// stands behind it.
 #pragma once
 
 #include <functional>
@@ -39,15 +43,18 @@ namespace tetrad::server {
 
 /// One node. Its functions run on the main thread, which is the first shard's, unless they say
 /// otherwise.
+/// open() → run() → destructor, once each.
 class NodeImpl final : public Node {
  public:
   NodeImpl(const Options& options, Logger logger);
   ~NodeImpl() override;
 
+  /// Each part in turn, as node.cc orders it. Errors: kConfig, kIo, kCorruption.
   Result<void> open();
   Result<NodeEnd> run() override;
 
  private:
+  // The steps of open(), each needs those before it.
   Result<void> begin_life();
   void end_life();
   storage::LogRecovery log_recovery() const;
@@ -65,33 +72,48 @@ class NodeImpl final : public Node {
   std::vector<std::optional<replication::PowerLoss>> losses() const;
   /// What each store has for sure of what it reported to others in earlier lives.
   std::vector<uint64_t> whole() const;
+  // Called when a store finds that it lacks what it had acknowledged: its replicas count as behind.
   void store_lost(uint32_t store);
+  // How shard `shard` hands messages to others: through the mailboxes.
   std::function<void(uint32_t, replication::ShardMessage)> forward_from(uint32_t shard);
   /// On the first shard's thread, as all that follows.
   void shard_is_ready();
+  // All shards are ready: the listener opens. Nothing before may reach a client.
   void serve();
+  // Out of the cluster: the node stops, and end_out_of_cluster() decides about its data when all is
+  // closed.
   void leave();
+  // For a damaged store: the node ends, the folder of the store is removed, and main() opens the
+  // node again.
   void renew_store(uint32_t store);
   Result<NodeEnd> end_out_of_cluster();
+  // The first call counts. Clients are no longer let in, requests in flight get a second, then the
+  // loops end.
   void stop(const std::string& reason);
   void finish_stop();
   void join_shards();
+  // run() answers the first of these.
   void fatal(const Error& error);
   /// What a store can do has changed.
   void take_store_status(uint32_t store, storage::StoreStatus status);
+  // A loop that has not come round for seconds counts as hung, with its store, until it does.
   void take_loop_state(uint32_t shard, bool hangs);
   void tell_store_state(uint32_t store);
+  // What /health, /metrics and the logs are made of.
   uint64_t connections_open() const;
   std::string health() const;
   std::vector<std::string> complaints() const;
+  // Once, when everything that counts exists.
   void register_metrics();
   void register_store_metrics();
   void register_cluster_metrics();
   void register_process_metrics();
+  // The options of other rooms, made of options_ and of what the machine has (node_options.cc).
   replication::NodeOptions node_options();
   cql::QueryProcessorOptions query_options();
   ConnectionLimits connection_limits() const;
 
+  // Plans are made once, in open(), and never change.
   const Options options_;
   Logger logger_;
   std::vector<replication::Endpoint> seeds_;
@@ -101,6 +123,7 @@ class NodeImpl final : public Node {
   DirectoryLock lock_;
   replication::NodeLife life_;
   replication::LastEnd last_end_ = replication::LastEnd::kUnknown;
+  // Before all that registers in it: the registry keeps pointers to counters.
   base::MetricsRegistry metrics_;
   std::vector<std::unique_ptr<AsioReactor>> reactors_;  // by shard
   DataDisk disk_;
@@ -114,10 +137,14 @@ class NodeImpl final : public Node {
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
   std::unique_ptr<storage::StoreFactory> store_factory_;
+  // log_: the metadata group's and the node's own notes. The others are apart, so that a storm of
+  // hints or batches holds up nothing of it.
   std::unique_ptr<storage::LocalLog> log_, hint_log_, batch_log_;
   std::unique_ptr<replication::ShardMailboxes> mailboxes_;
+  // By number; the first belongs to the main thread.
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<replication::ReplicationNode> node_;
+  // Behind what it refers to, which it must not outlive.
   Serving serving_{options_, shards_, logger_};
   const NodeViewSources views_{options_,
                                memory_,
@@ -131,8 +158,11 @@ class NodeImpl final : public Node {
   std::unique_ptr<AdminService> admin_;
   std::vector<std::unique_ptr<HttpServer>> http_;  // of all, and of what is public
   size_t shards_ready_ = 0;
+  // stopping_ is set once. Of the others several may hold: the node may be signalled while it
+  // leaves.
   bool stopping_ = false;
   base::MonotonicUs stop_began_us_ = 0;
+  // The first error that ended the node; run() gives it.
   std::optional<Error> fatal_error_;
   bool is_out_ = false, was_decommissioned_ = false;  // of its cluster
   std::set<uint32_t> to_erase_;                       // stores, when all is closed

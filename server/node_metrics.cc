@@ -17,6 +17,8 @@ void NodeImpl::register_metrics() {
 void NodeImpl::register_store_metrics() {
   for (const auto& shard : shards_) {
     const std::string store = fmt::format("store=\"{}\"", shard->number);
+    // admin_ keeps the last figures that each store has reported: the exporter's thread asks no
+    // shard.
     const auto figure_of = [&](auto storage::StoreStatistics::*figure) {
       return [this, number = shard->number, figure] {
         return static_cast<double>(admin_->statistics(number).*figure);
@@ -87,6 +89,8 @@ void NodeImpl::register_store_metrics() {
   }
 }
 
+// Of the metadata group and of the cluster as this node sees it: the same on all nodes once all
+// have heard of all.
 void NodeImpl::register_cluster_metrics() {
   const auto gauge = [&](const char* name, const char* help, auto read) {
     metrics_.add_gauge(name, help, "", [read] { return static_cast<double>(read()); });
@@ -145,6 +149,7 @@ void NodeImpl::register_process_metrics() {
   };
   metrics_.add_gauge("tetrad_build_info", "1; the label is the version.",
                      fmt::format("version=\"{}\"", kProgramVersion), [] { return 1.0; });
+  // Series of what is switched off are not exported.
   if (client_addresses_.is_on()) client_addresses_.export_to(metrics_);
   if (audit_ != nullptr) {
     metrics_.add_counter("tetrad_audit_records_total", "Records of the audit log.", "",

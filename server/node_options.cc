@@ -28,6 +28,7 @@ replication::NodeOptions NodeImpl::node_options() {
   out.version = kProgramVersion;
   out.boot_id = life_.machine.boot_id;
   out.start_number = life_.start_number;
+  // Never 0, which means "none".
   out.nonce = shards_[0]->random.next() | 1;
   out.store_lost = [this](uint32_t store) { store_lost(store); };
   out.seeds = seeds_;
@@ -47,8 +48,11 @@ replication::NodeOptions NodeImpl::node_options() {
   };
   out.changes.retention_us =
       static_cast<int64_t>(options_.change_feed_retention_hours) * 3'600 * 1'000'000;
+  // Until then the coordinator may still be at it.
   out.batches.replay_after_us = 2 * static_cast<int64_t>(options_.write_timeout_ms) * 1000;
   out.disk_usage.limits = disk_usage_limits_of(options_);
+  // What inserts leave free: room for the memtables to be flushed and 1 % of the disk, but at most
+  // a twentieth.
   if (const auto capacity = disk_.capacity_bytes())
     out.disk_usage.room_bytes = std::min(
         2 * memory_.write_buffer * shards_.size() + *capacity / 100, *capacity / kRoomPartMost);
@@ -86,6 +90,8 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
   out.answer_bytes_max =
       std::max(memory_.answers / shards_.size(), std::min(memory_.answers, kAnswerBytesLeast));
   out.prepared_bytes_max = memory_.prepared;
+  // Each shard prepares for itself; the texts are the node's, so that a shard can prepare what
+  // another one was given.
   if (shards_.size() > 1) {
     out.prepared_texts =
         std::make_shared<cql::PreparedTexts>(out.prepared_statements_max, out.prepared_bytes_max);

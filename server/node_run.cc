@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node from its start to its end: when it serves, what it says of itself, why it stops, and what it
 // does when everything is closed.
+//
+// The end, whatever its reason: stop() closes the port and lets requests end; the shards' threads
+// are joined; run() then closes the stores, notes a good end in the log, closes the logs, and says
+// how the node ended.
 #include <csignal>
 #include <cstdlib>
 #include <pthread.h>
@@ -18,6 +22,7 @@ std::string NodeImpl::health() const {
   if (!serving_.has_begun()) return "starting";
   for (size_t i = 0; i < store_status_.size(); ++i) {
     const auto& [state, reason] = store_status_[i];
+    // The first store that does not serve is what an operator has to look at.
     if (state != storage::StoreState::kServing)
       return fmt::format("store {} is {}: {}", i, storage::name_of(state), reason);
   }
@@ -53,6 +58,7 @@ void NodeImpl::serve() {
   if (serving_.has_begun() || stopping_) return;
   if (const auto began = serving_.begin(addresses_.rpc, descriptors_.clients); !began)
     return fatal(began.error());
+  // Once the node serves: the role goes through the metadata group, which may take its time.
   if (first_superuser_) {
     Shard& first = *shards_[0];
     first.connections->tasks.spawn(make_first_superuser(std::move(*first_superuser_), first.reactor,
@@ -106,6 +112,7 @@ Result<NodeEnd> NodeImpl::end_out_of_cluster() {
   return NodeEnd::kTakenOut;
 }
 
+// On the first shard's thread, from any part that cannot go on.
 void NodeImpl::fatal(const Error& error) {
   if (fatal_error_) return;
   fatal_error_ = error;
@@ -180,6 +187,7 @@ void NodeImpl::join_shards() {
 
 Result<NodeEnd> NodeImpl::run() {
   AsioReactor& reactor = *reactors_[0];
+  // From here on a signal ends the node in an orderly way; a second one has no effect.
   signals_ = std::make_unique<boost::asio::signal_set>(reactor.context(), SIGTERM, SIGINT);
   signals_->async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
@@ -213,6 +221,7 @@ Result<NodeEnd> NodeImpl::run() {
   if (is_out_) {
     TETRAD_TRY(was_decommissioned_, replication::is_decommissioned(*log_));
   }
+  // Only a store that closed without an error has everything on disk.
   if (all_closed) end_life();
   if (auto closed = hint_log_->close(); !closed)
     logger_.error("log of hints did not close error={}", closed.error().message);
@@ -233,6 +242,7 @@ Result<NodeEnd> NodeImpl::run() {
         "store={}",
         store);
   }
+  // Who was asked to stop does not start again by itself.
   return to_erase_.empty() || was_signalled_ ? NodeEnd::kStopped : NodeEnd::kRenewed;
 }
 

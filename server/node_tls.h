@@ -20,6 +20,8 @@ namespace tetrad::server {
 
 /// Null: not encrypted.
 struct NodeTls {
+  // Each set of credentials holds the newest certificates that read; connections made later use
+  // them.
   std::shared_ptr<const ClientTlsRules> clients;
   replication::InternodeEncryption internode = replication::InternodeEncryption::kNone;
   std::shared_ptr<base::TlsCredentials> nodes;
@@ -38,10 +40,12 @@ class CertificateWatch {
   using Done = std::function<void(bool is_well, std::vector<std::string> lines)>;
 
   /// All outlive it.
+  /// The files are read on the pool, so that a slow disk holds up no request.
   CertificateWatch(const NodeTls& tls, base::Reactor& reactor, base::IoPool& pool, Logger logger);
   ~CertificateWatch();
   void start();
   void reload_now(Done done);
+  /// When each certificate expires.
   void register_metrics(base::MetricsRegistry& metrics);
 
  private:
@@ -51,6 +55,7 @@ class CertificateWatch {
     std::shared_ptr<base::TlsCredentials> credentials;
     std::string last_error;  // logged once
   };
+  // The timer's way: look(), and look_later() again. reload_now() comes beside it.
   void look_later();
   void look(Done done);
   void looked(const std::vector<Result<bool>>& results, const Done& done);
@@ -61,6 +66,7 @@ class CertificateWatch {
   base::IoPool& pool_;
   const Logger logger_;
   std::vector<Watched> watched_;
+  // Jobs of the pool may end after this object: they hold it weakly.
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tables of system_views about this process. Each function makes one table: its name, its columns
+// and how its rows come about; make_node_views() lists them.
 #include "server/node_views.h"
 
 #include <algorithm>
@@ -17,6 +19,7 @@ using cql::VirtualRow;
 using cql::VirtualRows;
 using namespace cql::cells;
 
+// A reader of system_views.queries must not be what holds up the shard.
 constexpr size_t kQueriesOfAShardMax = 1'000;
 
 /// Rows that the first shard's thread can make at once.
@@ -30,12 +33,15 @@ auto on_first(const NodeViewSources& from, std::function<VirtualRows()> make) {
   };
 }
 
+// Cassandra's tables have null where nothing is known.
 cql::VirtualCell text_or_null(const std::string& value) {
   return value.empty() ? kNull : text(utf8(value));
 }
 
+// bigint has a sign; counters never come near it.
 int64_t as_signed(uint64_t value) { return static_cast<int64_t>(value); }
 
+// Options do not change, timeouts may: so the rows are made anew for each read.
 NodeTable settings_table(const NodeViewSources& from) {
   return {"settings", {{"name", "text", "pk"}, {"value", "text"}}, on_first(from, [&from] {
             VirtualRows rows;
@@ -138,6 +144,7 @@ NodeTable caches_table(const NodeViewSources& from) {
           }};
 }
 
+// Of one shard.
 struct StatementFigures {
   uint64_t prepared = 0, evicted = 0, executed = 0, plain = 0;
 };
@@ -246,6 +253,7 @@ NodeTable thread_pools_table(const NodeViewSources& from) {
           }};
 }
 
+// Which node is asked for its name and state: a node that was removed has nulls.
 VirtualRows rows_of_hints(replication::MetaService& meta,
                           const std::vector<std::vector<HostId>>& parts) {
   std::set<HostId> hosts;
@@ -294,8 +302,10 @@ NodeTable pending_hints_table(const NodeViewSources& from) {
           }};
 }
 
+// Bytes of replicas on a shard's store, by table.
 using BytesOfTables = std::map<TableId, uint64_t>;
 
+// Estimates of RocksDB for the ranges of the tablets that the store is a member of.
 BytesOfTables bytes_here(Shard& shard, replication::MetaService& meta) {
   const replication::MetaSnapshot state = meta.snapshot();
   const StoreAddress here{meta.self(), shard.number};
@@ -338,6 +348,7 @@ NodeTable disk_usage_table(const NodeViewSources& from) {
           }};
 }
 
+// A folder that cannot be read shows no snapshots: the log and listsnapshots say why.
 VirtualRows rows_of_snapshots(const Result<std::vector<SnapshotRow>>& listed) {
   VirtualRows rows;
   if (!listed) return rows;
@@ -379,6 +390,7 @@ struct BuiltView {
 };
 using BuiltViews = std::map<TableIncarnation, BuiltView>;
 
+// A view is built when it is on all stores; the least position and all rows together.
 BuiltViews join_views(const std::vector<std::vector<replication::ViewStatus>>& parts) {
   BuiltViews views;
   for (const auto& part : parts) {

@@ -29,6 +29,8 @@ struct NodeViewSources {
 std::vector<std::pair<std::string, std::string>> settings_of(
     const Options& options, const std::vector<StatementTimeout>& timeouts);
 
+/// Columns and names are Cassandra's where it has the table; values that Tetrad does not have are
+/// null.
 cql::NodeTables make_node_views(const NodeViewSources& from);
 
 }  // namespace tetrad::server

@@ -15,6 +15,8 @@ namespace tetrad::server {
 
 /// Lets clients in, and does what an operator asks of that. Owned by the node, on the first shard's
 /// thread.
+/// Timeouts and the probability of traces are copied to every shard, where statements read them
+/// without a lock.
 class Serving final : public NodeControls {
  public:
   using Shards = std::vector<std::unique_ptr<Shard>>;
@@ -51,6 +53,7 @@ class Serving final : public NodeControls {
   const Logger logger_;
   std::string rpc_address_;
   std::unique_ptr<Listener> listener_;
+  // serves_: clients may connect. stopped_: for good, serve_clients() is refused from then on.
   bool serves_ = false, stopped_ = false;
   std::vector<uint64_t> timeouts_ms_;  // in the order of the table in serving.cc
   double trace_probability_ = 0;

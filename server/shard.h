@@ -2,6 +2,10 @@
 // A shard: one thread's part of a node, with its event loop, its store, its connections and all
 // that a request passes between the two. Shards are made and ended by the node, on the main thread,
 // while none of them runs; the main thread then runs the first.
+//
+// Order of life: the node makes reactor, log, store, transport, replication and data;
+// prepare_serving() the rest; threads begin; drain() and stop_serving() end what clients see before
+// the parts behind it go.
 #pragma once
 
 #include <memory>
@@ -21,6 +25,7 @@
 namespace tetrad::server {
 
 /// What a shard serves clients with.
+/// The same for all shards but for what prepare_serving() adds by number.
 struct ShardServing {
   cql::LocalNodeFacts facts;
   cql::QueryProcessorOptions query;
@@ -53,15 +58,20 @@ struct Shard {
   /// Closes what is open, and drops what still runs.
   void stop_serving();
 
+  // From 0; also the number of its store.
   const uint32_t number;
+  // Of the node, which ends it after all shards.
   AsioReactor& reactor;
+  // The reactor has a pointer to it, which the destructor takes back.
   std::unique_ptr<StallWatch> stalls;
   base::Random random;
   std::unique_ptr<storage::LocalLog> log, hint_log;  // the first shard's are the logs themselves
+  // Null until open_stores(), as the next ones until their turn in Node::open().
   std::unique_ptr<storage::Store> store;
   std::unique_ptr<replication::TcpTransport> transport;
   std::unique_ptr<replication::ReplicationShard> replication;  // null: the first shard
   std::unique_ptr<replication::DataPlane> data;
+  // Made by prepare_serving(). Each uses those above it, so they end from the last to the first.
   std::unique_ptr<cql::VirtualTables> virtual_tables;
   std::unique_ptr<cql::QueryProcessor> processor;
   std::unique_ptr<EventHub> events;

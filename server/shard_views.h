@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a table of this process is put together from what its shards hold.
+//
+// A statement reads such a table on whatever shard it runs: so the rows cross threads twice, and
+// nothing is locked.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +25,7 @@ void ask_shards(const NodeViewSources& from, base::Reactor& asker, std::function
                 cql::NodeTable::Done done) {
   struct Round {
     size_t left;
+    // By shard. Only the first shard's thread touches a round.
     std::vector<T> parts;
     std::function<cql::VirtualRows(const std::vector<T>&)> join;
     cql::NodeTable::Done done;

@@ -10,11 +10,13 @@
 namespace tetrad::cql::ast {
 namespace {
 
+// One visitor of several lambdas.
 template <class... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 
+// Prints the items with ", " between them.
 template <class Items, class Print>
 std::string joined(const Items& items, Print print) {
   std::string text;
@@ -25,12 +27,14 @@ std::string joined(const Items& items, Print print) {
   return text;
 }
 
+// Recursive through to_string().
 std::string print_terms(const std::vector<Term>& terms) {
   return joined(terms, [](const Term& t) { return to_string(t); });
 }
 
 /// As Cassandra prints them: in the order in which a HashMap of Java has these names.
 std::vector<const std::pair<Identifier, Term>*> fields_in_order(const UdtTerm& term) {
+  // Java's HashMap doubles its buckets when three quarters are in use.
   size_t buckets = 16;
   while (term.fields.size() > buckets / 4 * 3) buckets *= 2;
   std::vector<std::pair<uint32_t, const std::pair<Identifier, Term>*>> fields;
@@ -57,6 +61,7 @@ class SelectorPrinter {
                   std::string_view keyspace)
       : namer_(namer), casts_nothing_(casts_nothing), keyspace_(keyspace) {}
 
+  // Recursive over the tree, whose depth the parser has bounded.
   std::string print(const Selector& selector) const {
     return std::visit([this](const auto& node) { return print_node(node); }, selector.node);
   }
@@ -65,8 +70,10 @@ class SelectorPrinter {
   std::string print_all(const std::vector<Selector>& items) const {
     return joined(items, [this](const Selector& s) { return print(s); });
   }
+  // One for each kind of node, so that a new one does not compile without.
   std::string print_node(const ColumnSelector& node) const { return node.name.text; }
   std::string print_node(const TermSelector& node) const { return to_string(node.term); }
+  // Also when count(1) was written.
   std::string print_node(const CountRowsSelector&) const { return "count"; }
   std::string print_node(const WriteTimeSelector& node) const {
     using Kind = WriteTimeSelector::Kind;
@@ -75,9 +82,12 @@ class SelectorPrinter {
                                                                       : "maxwritetime";
     return fmt::format("{}({})", function, print(*node.target));
   }
+  // With the name that the namer gives, since two functions may have one name.
   std::string print_node(const FunctionSelector& node) const {
     return fmt::format("{}({})", namer_(*node.name), print_all(node.arguments));
   }
+  // A cast to the type that the argument has already does nothing, and Cassandra leaves it out of
+  // the name.
   std::string print_node(const CastSelector& node) const {
     if (casts_nothing_ && casts_nothing_(node)) return print(*node.argument);
     return fmt::format("cast({} as {})", print(*node.argument), to_string(*node.type));
@@ -101,6 +111,7 @@ class SelectorPrinter {
   std::string print_node(const SetSelector& node) const {
     return fmt::format("{{{}}}", print_all(node.items));
   }
+  // Also a user type's literal, whose names are columns to the grammar.
   std::string print_node(const MapSelector& node) const {
     return fmt::format("{{{}}}", joined(node.entries, [this](const auto& entry) {
                          return fmt::format("{}: {}", print(entry.first), print(entry.second));
@@ -134,11 +145,13 @@ class SelectorPrinter {
     return type;
   }
 
+  // The caller's, for the time of one call.
   const FunctionNamer& namer_;
   const CastTest& casts_nothing_;
   const std::string_view keyspace_;
 };
 
+// The right side of a relation or a condition; a marker is "?" whether it has a name or not.
 std::string print_values(RelationOperator op, bool in_marker, const std::vector<Term>& values) {
   switch (op) {
     case RelationOperator::kIsNotNull:
@@ -155,6 +168,7 @@ std::string print_values(RelationOperator op, bool in_marker, const std::vector<
 
 }  // namespace
 
+// Cassandra's functions behind the operators, which errors and names show.
 std::string_view operator_function(ArithmeticOperator op) {
   switch (op) {
     case ArithmeticOperator::kAdd:
@@ -187,6 +201,7 @@ char arithmetic_symbol(ArithmeticOperator op) {
   return '?';
 }
 
+// One table, in Cassandra's words.
 std::string_view relation_operator_name(RelationOperator op) {
   switch (op) {
     case RelationOperator::kEqual:
@@ -225,6 +240,7 @@ std::string_view relation_operator_name(RelationOperator op) {
   return "";
 }
 
+// For texts that are read again: DESCRIBE and schema texts.
 std::string quote_string(std::string_view text) {
   std::string quoted = "'";
   for (char c : text) {
@@ -248,6 +264,8 @@ std::string to_string(const FunctionName& name) {
   return name.keyspace ? fmt::format("{}.{}", to_string(*name.keyspace), function) : function;
 }
 
+// Cassandra completes a class without a package before it looks for it, and messages show the
+// completed name. Parameters in parentheses are left as written.
 std::string full_class_name(const CqlType& type) {
   constexpr std::string_view kNameCharacters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.&$";
@@ -258,6 +276,7 @@ std::string full_class_name(const CqlType& type) {
   return fmt::format("org.apache.cassandra.db.marshal.{}", name.empty() ? "BytesType" : name);
 }
 
+// As Cassandra's CQL3Type.Raw prints it, which is not always how it was written.
 std::string to_string(const CqlType& type) {
   const auto parameters = [&] {
     return joined(type.parameters, [](const CqlType& t) { return to_string(t); });
@@ -292,6 +311,7 @@ std::string to_string(const CqlType& type) {
   return type.frozen ? fmt::format("frozen<{}>", text) : text;
 }
 
+// By value: a type in a message is printed once.
 CqlType in_keyspace(CqlType type, std::string_view keyspace, bool quoted_only) {
   if (type.kind == CqlType::Kind::kUser && !type.name.keyspace && !keyspace.empty() &&
       (type.name.name.quoted || !quoted_only)) {
@@ -333,6 +353,8 @@ std::string to_string(const Term& term) {
                  [](const TypeCastTerm& t) {
                    return fmt::format("({}){}", to_string(*t.type), to_string(*t.argument));
                  },
+                 // Terms with operators are calls of functions to Cassandra, and messages show
+                 // these.
                  [](const ArithmeticTerm& t) {
                    return fmt::format("system.\"{}\"({}, {})", operator_function(t.op),
                                       to_string(*t.left), to_string(*t.right));
@@ -353,6 +375,7 @@ std::string to_string(const Selector& selector) {
   return result_name(selector, as_written);
 }
 
+// "a = 1", "token(a, b) > ?", "(a, b) IN ((1, 2))": as errors of WHERE quote relations.
 std::string to_string(const Relation& relation) {
   const auto columns = [&] {
     return joined(relation.columns, [](const Identifier& i) { return to_string(i); });
@@ -372,6 +395,7 @@ std::string to_string(const Relation& relation) {
       target = fmt::format("token({})", columns());
       break;
     case Relation::Target::kCustomIndex:
+      // Without a blank behind the comma, as Cassandra.
       return fmt::format("expr({},{})", to_string(*relation.index), to_string(relation.values[0]));
     case Relation::Target::kChangeFeed:
       target = "COSMOS_CHANGEFEED_START_TIME()";
@@ -382,6 +406,7 @@ std::string to_string(const Relation& relation) {
                      values.empty() ? "" : " ", values);
 }
 
+// "a[1] = 2", "a.b IN (1, 2)": as errors of IF quote conditions.
 std::string to_string(const Condition& condition) {
   std::string target = to_string(condition.column);
   if (condition.element) target += fmt::format("[{}]", to_string(*condition.element));

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements that change the schema: keyspaces, tables, types, indexes, views, functions, triggers.
+//
+// Names of options, their values and whether they fit together are checked by cql/prepare
+// (table_properties.h, schema_plan.h); here a property is a name and a constant. Statements that
+// name an object without a keyspace mean the one in use.
 #pragma once
 
 #include <optional>
@@ -21,6 +25,8 @@ struct PropertyValue {
 };
 
 /// The options after WITH, in the order written; names are distinct.
+/// Whether a name is known depends on the statement. Names are compared in lower case unless they
+/// were quoted.
 struct Property {
   Identifier name;
   PropertyValue value;
@@ -28,6 +34,7 @@ struct Property {
 using Properties = std::vector<Property>;
 
 /// CREATE KEYSPACE name WITH properties.
+/// Its property `replication` is a map with the class and the factor of each data centre.
 struct CreateKeyspace {
   Position position;
   Identifier name;
@@ -51,6 +58,8 @@ struct DropKeyspace {
 };
 
 /// MASKED WITH DEFAULT, or MASKED WITH function(arguments).
+/// The column itself is the function's first argument and is not written; `arguments` are those
+/// behind it. MASKED WITH DEFAULT means mask_default().
 struct ColumnMask {
   bool is_default = false;
   FunctionName function;
@@ -60,6 +69,7 @@ struct ColumnMask {
 
 /// A column of CREATE TABLE or ALTER TABLE … ADD. Whether it is part of the key stands in
 /// PrimaryKey.
+/// A type of ALTER TABLE … ADD may name a user type that does not exist: preparing notices.
 struct ColumnDefinition {
   Identifier name;
   CqlType type;
@@ -69,6 +79,8 @@ struct ColumnDefinition {
 
 /// PRIMARY KEY ((a, b), c): partition {a, b}, clustering {c}. Behind a column: partition {that
 /// column}.
+/// Order counts in both: that of the partition columns in the key's bytes, that of the clustering
+/// columns in how rows of a partition are sorted.
 struct PrimaryKey {
   std::vector<Identifier> partition;
   std::vector<Identifier> clustering;
@@ -76,12 +88,15 @@ struct PrimaryKey {
 };
 
 /// One item of CLUSTERING ORDER BY.
+/// The orders must name the clustering columns from the first one on, without a gap; checked when
+/// the statement is prepared.
 struct ClusteringOrder {
   Identifier column;
   bool descending = false;
 };
 
 /// What stands behind WITH of a table or a view. Clustering orders pile up when written twice.
+/// `properties` may name the table's own id: `id = <uuid>`.
 struct TableOptions {
   bool compact_storage = false;
   std::vector<ClusteringOrder> clustering_order;
@@ -89,6 +104,7 @@ struct TableOptions {
 };
 
 /// CREATE TABLE name (columns, PRIMARY KEY (…)) WITH options.
+/// Columns are in the order written; a schema sorts its own (TableSchema::columns()).
 struct CreateTable {
   Position position;
   QualifiedName name;
@@ -104,12 +120,14 @@ struct AddColumns {
   std::vector<ColumnDefinition> columns;
 };
 /// ALTER TABLE … DROP.
+/// `timestamp` is in microseconds since 1970; without one the time of the statement counts.
 struct DropColumns {
   bool if_exists = false;
   std::vector<Identifier> columns;
   std::optional<Term> timestamp;  // an integer, USING TIMESTAMP
 };
 /// ALTER TABLE … RENAME old TO new AND …: pairs of the old and the new name.
+/// Only columns of the primary key can be renamed, which is checked when the statement is prepared.
 struct RenameColumns {
   bool if_exists = false;
   std::vector<std::pair<Identifier, Identifier>> renames;
@@ -121,12 +139,14 @@ struct AlterColumnType {
   CqlType type;
 };
 /// ALTER TABLE … ALTER column MASKED WITH …, or DROP MASKED.
+/// The values on disk do not change: a mask is applied to answers.
 struct MaskColumn {
   bool if_exists = false;
   Identifier column;
   std::optional<ColumnMask> mask;  // none: DROP MASKED
 };
 /// ALTER TABLE … DROP COMPACT STORAGE.
+/// Shows the columns that the table hid, and ends its special rules about rows without values.
 struct DropCompactStorage {};
 
 /// ALTER TABLE name and one action; TableOptions are WITH.
@@ -140,6 +160,7 @@ struct AlterTable {
 };
 
 /// DROP TABLE name.
+/// With its indexes; a table with views is refused when the statement is prepared.
 struct DropTable {
   Position position;
   QualifiedName name;
@@ -147,12 +168,14 @@ struct DropTable {
 };
 
 /// A field of a user type.
+/// Values hold fields in this order and without names, so fields are added at the end only.
 struct FieldDefinition {
   Identifier name;
   CqlType type;
 };
 
 /// CREATE TYPE name (fields).
+/// The type itself is never frozen here; a column of it says whether it is.
 struct CreateType {
   Position position;
   QualifiedName name;
@@ -161,6 +184,7 @@ struct CreateType {
 };
 
 /// ALTER TYPE … ADD field type.
+/// Values that were written before end in front of it: it reads as null there.
 struct AddField {
   bool if_not_exists = false;
   FieldDefinition field;
@@ -185,6 +209,7 @@ struct AlterType {
 };
 
 /// DROP TYPE name.
+/// Refused while a table, a type or a function uses it.
 struct DropType {
   Position position;
   QualifiedName name;
@@ -200,6 +225,9 @@ struct IndexTarget {
 };
 
 /// CREATE [CUSTOM] INDEX [name] ON table (targets) [USING class] [WITH properties].
+/// Without a name it is called <table>_<column>_idx, with a number behind it where that is taken.
+/// using_class is the text as written: 'sai', 'StorageAttachedIndex' and the full Java name are the
+/// same to preparing. It is unset for `CREATE INDEX`, which makes the legacy kind.
 struct CreateIndex {
   Position position;
   bool custom = false;
@@ -221,6 +249,8 @@ struct DropIndex {
 };
 
 /// CREATE MATERIALIZED VIEW name AS SELECT … PRIMARY KEY (…).
+/// `where` must have an IS NOT NULL for each column of the view's key; `items` are columns only.
+/// Every column of the base table's key is in the view's key, and at most one more.
 struct CreateView {
   Position position;
   QualifiedName name;
@@ -233,6 +263,7 @@ struct CreateView {
 };
 
 /// ALTER MATERIALIZED VIEW name WITH options.
+/// Options only: columns of a view follow its base table.
 struct AlterView {
   Position position;
   QualifiedName name;
@@ -255,6 +286,8 @@ struct FunctionParameter {
 
 /// CREATE FUNCTION. The body is a text here; the script engine compiles it when the statement is
 /// prepared.
+/// The parameter types are part of its name: functions of one name with other types stand beside
+/// each other. `or_replace` and `if_not_exists` exclude each other.
 struct CreateFunction {
   Position position;
   FunctionName name;
@@ -268,6 +301,8 @@ struct CreateFunction {
 };
 
 /// CREATE AGGREGATE. Its functions are of the same keyspace.
+/// Runs state_function(state, arguments…) for each row, beginning with initial_condition (null if
+/// none is written), and final_function(state) at the end; without one the state is the result.
 struct CreateAggregate {
   Position position;
   FunctionName name;
@@ -281,6 +316,7 @@ struct CreateAggregate {
 };
 
 /// DROP FUNCTION name [(types)].
+/// An empty list means the function without arguments, which is not the same as no list.
 struct DropFunction {
   Position position;
   FunctionName name;

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SELECT: selectors, relations (shared with UPDATE, DELETE and views), ordering, limits.
+//
+// Selectors are the expressions of a select list and of GROUP BY, which may name columns; terms
+// (ast_terms.h) are those of WHERE and of values, which may not. They have nodes of their own
+// because Cassandra's grammar keeps them apart: some forms are allowed in one and refused in the
+// other.
 #pragma once
 
 #include <optional>
@@ -15,6 +20,7 @@ namespace tetrad::cql::ast {
 struct Selector;
 
 /// The value of a column.
+/// Whether the name is a column of the table is known when the statement is prepared.
 struct ColumnSelector {
   Identifier name;
 };
@@ -25,6 +31,8 @@ struct TermSelector {
 /// count(*) or count(1).
 struct CountRowsSelector {};
 /// WRITETIME(x), MAXWRITETIME(x) or TTL(x): not the value, but what is stored with it.
+/// Microseconds for the first two, seconds left for TTL; null where the column has no value. A
+/// collection has one of each element, and MAXWRITETIME is the largest of them.
 struct WriteTimeSelector {
   /// Which of the three functions.
   enum class Kind : uint8_t { kWriteTime, kMaxWriteTime, kTtl };
@@ -32,11 +40,13 @@ struct WriteTimeSelector {
   Box<Selector> target;  // a column, or an element, a slice or a field of a column
 };
 /// f(a, b), a scalar function or an aggregate.
+/// Of which overload is decided by the types of the arguments (prepare/function_resolution.cc).
 struct FunctionSelector {
   Box<FunctionName> name;
   std::vector<Selector> arguments;
 };
 /// CAST(x AS type); the type is native.
+/// CAST converts the value, other than a TypeHintSelector.
 struct CastSelector {
   Box<Selector> argument;
   Box<CqlType> type;
@@ -52,6 +62,7 @@ struct ElementSelector {
   Term key;
 };
 /// x[lower..upper]; each end may be absent.
+/// Both ends belong to the slice. Of maps and sets only, by their keys.
 struct SliceSelector {
   Box<Selector> source;
   std::optional<Term> lower, upper;
@@ -73,6 +84,7 @@ struct MapSelector {
   std::vector<std::pair<Selector, Selector>> entries;
 };
 /// (type) x: x is of that type; no conversion.
+/// Needed where a marker or a literal alone does not say which overload is meant.
 struct TypeHintSelector {
   Box<CqlType> type;
   Box<Selector> argument;
@@ -87,6 +99,8 @@ struct NegationSelector {
   Box<Selector> argument;
 };
 
+// A variant of boxes and small values, not a class hierarchy: visitors are checked for completeness
+// by the compiler, and trees can be copied.
 using SelectorVariant =
     std::variant<ColumnSelector, TermSelector, CountRowsSelector, WriteTimeSelector,
                  FunctionSelector, CastSelector, FieldSelector, ElementSelector, SliceSelector,
@@ -105,6 +119,7 @@ struct Selector {
 };
 
 /// One item of a select list.
+/// The alias names the column of the answer, but cannot be used in WHERE or ORDER BY.
 struct SelectItem {
   Selector selector;
   std::optional<Identifier> alias;
@@ -133,6 +148,8 @@ enum class RelationOperator : uint8_t {
 std::string_view relation_operator_name(RelationOperator op);
 
 /// One condition of WHERE.
+/// Relations of a WHERE are joined by AND; CQL has no OR. Which members are set follows from
+/// `target` and `op`.
 struct Relation {
   /// What stands on the left of the operator.
   enum class Target : uint8_t {
@@ -157,6 +174,8 @@ struct Relation {
 };
 
 /// One item of ORDER BY.
+/// At most one item may have ann_of, which orders rows by their vector's distance to the term and
+/// needs an index on the column.
 struct Ordering {
   Identifier column;
   bool descending = false;
@@ -164,6 +183,7 @@ struct Ordering {
 };
 
 /// SELECT, without what only its rows and the schema can say.
+/// Clauses may be written in Cassandra's order only; the members follow it.
 struct Select {
   Position position;
   bool json = false;
@@ -173,6 +193,8 @@ struct Select {
   std::vector<Relation> where;
   std::vector<Selector> group_by;  // columns or functions over a column
   std::vector<Ordering> order_by;
+  // Rows of each partition, and of the whole answer over all its pages; 0 or less is refused when
+  // they are bound.
   std::optional<Term> per_partition_limit;  // an integer or a bind marker
   std::optional<Term> limit;
   bool allow_filtering = false;
@@ -180,6 +202,7 @@ struct Select {
 };
 
 /// EXPLAIN SELECT ...: how the SELECT would be run. Tetrad's own.
+/// Its answer is rows of text about the plan; nothing is read.
 struct Explain {
   Select select;
 };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Terms: what may stand for a value outside a select list. No term names a column.
+//
+// A term has no type of its own before the statement is prepared: `1` may become an int, a bigint,
+// a varint, a counter or a decimal, as the column or the argument that receives it says.
 #pragma once
 
 #include <string>
@@ -12,6 +15,8 @@
 namespace tetrad::cql::ast {
 
 /// A constant. The text is checked for its shape only, never for its range.
+/// Whether the type that receives it can hold it is decided by cql/types/literal.h when the
+/// statement is prepared.
 struct Literal {
   /// How the constant was written, which decides the types that it may stand for.
   enum class Kind : uint8_t {
@@ -29,6 +34,7 @@ struct Literal {
 };
 
 /// `?` or `:name`. Indexes follow the text from 0; the same name twice has two indexes.
+/// Values of an EXECUTE come in the order of the indexes, or by name (native protocol v5, 4.1.4).
 struct BindMarker {
   int32_t index = 0;
   std::optional<std::string> name;
@@ -45,10 +51,12 @@ struct SetTerm {
   std::vector<Term> items;
 };
 /// {a: b}, at least one entry.
+/// `{}` is no MapTerm but an empty SetTerm: only the receiver tells them apart.
 struct MapTerm {
   std::vector<std::pair<Term, Term>> entries;
 };
 /// {field: b}, at least one field.
+/// Fields may be left out, which makes them null, and come in any order.
 struct UdtTerm {
   std::vector<std::pair<Identifier, Term>> fields;
 };
@@ -62,6 +70,7 @@ struct FunctionTerm {
   std::vector<Term> arguments;
 };
 /// (int) a: a is of that type; no conversion.
+/// It chooses among overloads and gives a marker its type.
 struct TypeCastTerm {
   Box<CqlType> type;
   Box<Term> argument;
@@ -73,6 +82,8 @@ enum class ArithmeticOperator : uint8_t { kAdd, kSubtract, kMultiply, kDivide, k
 char arithmetic_symbol(ArithmeticOperator op);
 
 /// left op right, grouped by precedence.
+/// * / % bind tighter than + and -, and operators of one rank group from the left. Dates and
+/// durations may be added, too; which types go together is prepare/arithmetic.cc.
 struct ArithmeticTerm {
   ArithmeticOperator op;
   Box<Term> left, right;
@@ -82,6 +93,8 @@ struct NegationTerm {
   Box<Term> argument;
 };
 
+// The order is of no meaning to anybody; Box keeps the size of a Term small where a node holds
+// another one.
 using TermVariant =
     std::variant<Literal, BindMarker, ListTerm, SetTerm, MapTerm, UdtTerm, TupleTerm, FunctionTerm,
                  TypeCastTerm, ArithmeticTerm, NegationTerm>;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The leaves of the tree: positions, names and types as they were written.
+//
+// Every other header of the tree includes this one. Nodes keep what was written as far as an error
+// or a name in an answer shows it: quotes, positions, the spelling of a literal.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +18,7 @@
 namespace tetrad::cql::ast {
 
 /// Where something starts in the text: lines count from 1, columns (bytes) from 0.
+/// As ANTLR counts them, since clients see them in "line 1:17 …" and tests compare the texts.
 struct Position {
   int32_t line = 1;
   int32_t column = 0;
@@ -23,9 +27,11 @@ struct Position {
 
 /// One node of a tree that lives elsewhere: owned, never null until moved from, copied deeply.
 /// Breaks the cycle of recursive types.
+/// A moved-from box may only be destroyed or assigned to.
 template <class T>
 class Box {
  public:
+  // Not explicit, so that a node may be given where a box is wanted.
   Box(T value) : pointer_(std::make_unique<T>(std::move(value))) {}
   Box(const Box& other) : pointer_(std::make_unique<T>(*other)) {}
   Box(Box&&) noexcept = default;
@@ -42,6 +48,8 @@ class Box {
 };
 
 /// A name of one part. `text` is the name meant: lower-cased unless it was quoted, "" undoubled.
+/// `quoted` is kept because a quoted word is no native type: "text" in quotes is the name of a user
+/// type.
 struct Identifier {
   std::string text;
   bool quoted = false;
@@ -49,6 +57,7 @@ struct Identifier {
 };
 
 /// A table, view, type, index or trigger name; without a keyspace the one in use counts.
+/// An empty keyspace in a session that has none in use is refused when the statement is prepared.
 struct QualifiedName {
   std::optional<Identifier> keyspace;
   Identifier name;
@@ -62,6 +71,8 @@ struct FunctionName {
 };
 
 /// A type as written. frozen<…> is no node of its own: it sets `frozen` on what it encloses.
+/// A name that is no native type is kUser, whether such a type exists or not; an impossible
+/// `dimension` is refused when the statement is prepared.
 struct CqlType {
   /// Which of the members of CqlType are set stands behind each.
   enum class Kind : uint8_t {

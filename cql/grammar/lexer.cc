@@ -26,6 +26,7 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) :
 
 }  // namespace
 
+// For tokens without an end of line in them: line_ and line_start_ stay.
 Token Lexer::take(TokenKind kind, size_t length) {
   Token token;
   token.kind = kind;
@@ -61,6 +62,7 @@ std::string Lexer::character_at(size_t offset) const {
 Token Lexer::fail_mismatch(size_t offset, std::string_view expected) {
   error_offset_ = offset;
   error_ = fmt::format("mismatched character '{}' expecting {}", character_at(offset), expected);
+  // Of no length: the lexer does not move, so the next call fails in the same way.
   Token token = take(TokenKind::kError, 0);
   return token;
 }
@@ -116,6 +118,7 @@ Token Lexer::next() {
     case '+':
       return d == '=' ? take(TokenKind::kPlusEqual, 2) : take(TokenKind::kPlus, 1);
     case '/':
+      // CQL has three kinds of comments: --, // and /* */.
       if (d == '/') return read_line_comment();
       if (d == '*') return read_block_comment();
       return take(TokenKind::kSlash, 1);
@@ -144,6 +147,7 @@ Token Lexer::read_minus() {
   }
   size_t end = offset_ + 1;
   while (is_word(at(end))) ++end;
+  // -NaN and -Infinity are words of Cassandra's lexer with the sign in them.
   const auto keyword = find_keyword(text_.substr(offset_ + 1, end - offset_ - 1));
   if (keyword == Keyword::kNan || keyword == Keyword::kInfinity) {
     Token token = take(TokenKind::kKeyword, end - offset_);
@@ -175,6 +179,7 @@ Token Lexer::read_line_comment() {
 }
 
 Token Lexer::read_block_comment() {
+  // Block comments do not nest.
   const size_t close = text_.find("*/", offset_ + 2);
   if (close == std::string_view::npos) return fail_mismatch(text_.size(), "'*'");
   return take_lines(TokenKind::kHidden, close + 2 - offset_);
@@ -196,6 +201,7 @@ Token Lexer::read_string() {
   return length == 0 ? fail_mismatch(text_.size(), "'''") : take_lines(TokenKind::kString, length);
 }
 
+// $$…$$ of function bodies: nothing in it is escaped, so it cannot hold $$.
 Token Lexer::read_dollar_string() {
   if (at(offset_ + 1) != '$') return fail_mismatch(offset_ + 1, "'$'");
   const size_t close = text_.find("$$", offset_ + 2);
@@ -206,6 +212,7 @@ Token Lexer::read_dollar_string() {
 Token Lexer::read_quoted_name() {
   const size_t length = quoted_bytes();
   if (length == 0) return fail_mismatch(text_.size(), "'\"'");
+  // "" names nothing; Cassandra's lexer has a token of its own for it, which no rule takes.
   return take_lines(length == 2 ? TokenKind::kEmptyName : TokenKind::kQuotedName, length);
 }
 
@@ -228,6 +235,9 @@ Token Lexer::read_word() {
   return token;
 }
 
+// In this order, each on a condition that excludes the next: a uuid or 0x… (never with a sign), a
+// duration, a number. The offset is that of the sign if there is one, `start` that of the first
+// digit.
 Token Lexer::read_number(bool negative) {
   const size_t start = offset_ + (negative ? 1 : 0);
   if (!negative) {
@@ -262,6 +272,8 @@ Token Lexer::read_number(bool negative) {
     if (digits == 0) return fail_character(exponent);
     return take(TokenKind::kFloat, exponent + digits - offset_);
   }
+  // Digits with a letter from a to f behind them can only be the beginning of a uuid to Cassandra's
+  // lexer.
   if (!negative && kind == TokenKind::kInteger && is_hex(at(end))) return fail_uuid(start);
   return take(kind, end - offset_);
 }
@@ -291,6 +303,7 @@ bool Lexer::begins_uuid(size_t offset) const {
 
 // At the first character that fits no uuid; there is one.
 Token Lexer::fail_uuid(size_t offset) {
+  // h: a hexadecimal digit.
   constexpr std::string_view kShape = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
   size_t i = 0;
   while (i + 1 < kShape.size() &&
@@ -339,6 +352,7 @@ size_t Lexer::iso_duration_bytes(size_t offset) const {
     ++i;
   }
   if (i == kAlternative.size()) return is_word(at(end + i)) ? 0 : i + 1;
+  // Units in this order, each at most once and with a number before it.
   const auto read_units = [&](std::string_view units) {
     for (char unit : units) {
       const size_t digits = digits_bytes(end);
@@ -357,6 +371,7 @@ size_t Lexer::iso_duration_bytes(size_t offset) const {
       const size_t before = parts;
       ++end;
       read_units("HMS");
+      // A T without a part behind it does not belong to the duration.
       if (parts == before) --end;
     }
   }
@@ -375,6 +390,7 @@ std::string token_value(std::string_view text, const Token& token) {
   if (raw.find(quote) == std::string_view::npos) return std::string(raw);
   std::string value;
   value.reserve(raw.size());
+  // Of two quotes in a row the second is left out; a quote inside always has another behind it.
   for (size_t i = 0; i < raw.size(); ++i) {
     value.push_back(raw[i]);
     if (raw[i] == quote) ++i;

@@ -12,6 +12,7 @@ namespace tetrad::cql {
 ast::RoleName Parser::role_name() {
   ast::RoleName result;
   result.position = here();
+  // Cassandra's grammar has a rule for the marker, only to refuse it with this text.
   if (is(TokenKind::kQuestionMark)) {
     fail("Bind variables cannot be used for role names");
   } else if (is(TokenKind::kString)) {
@@ -39,6 +40,7 @@ ast::RoleName Parser::user_name() {
   return result;
 }
 
+// [IF NOT EXISTS] name [WITH options]
 ast::CreateRole Parser::create_role() {
   ast::CreateRole result;
   result.position = start_;
@@ -48,6 +50,7 @@ ast::CreateRole Parser::create_role() {
   return result;
 }
 
+// [IF EXISTS] name [WITH options]
 ast::AlterRole Parser::alter_role() {
   ast::AlterRole result;
   result.position = start_;
@@ -57,6 +60,7 @@ ast::AlterRole Parser::alter_role() {
   return result;
 }
 
+// [IF NOT EXISTS] name [WITH [HASHED] PASSWORD 'x'] [SUPERUSER | NOSUPERUSER]
 ast::CreateRole Parser::create_user() {
   ast::CreateRole result;
   result.position = start_;
@@ -97,6 +101,7 @@ void Parser::user_options(ast::RoleOptions& options) {
   }
 }
 
+// Each at most once, in any order.
 void Parser::role_options(ast::RoleOptions& options) {
   do {
     role_option(options);
@@ -111,12 +116,15 @@ void Parser::role_option(ast::RoleOptions& options) {
   const auto once = [&](bool seen, std::string_view option) {
     if (seen) fail(fmt::format("Multiple definition for property '{}'", option));
   };
+  // TRUE or FALSE behind the sign; what the grammar calls BOOLEAN has no other spelling.
   const auto boolean = [&] {
     expect(TokenKind::kEqual);
     if (accept(Keyword::kTrue)) return true;
     if (!accept(Keyword::kFalse) && !failed_) fail_mismatch(index_, "BOOLEAN");
     return false;
   };
+  // PASSWORD = 'x' | HASHED PASSWORD = 'x' | OPTIONS = {…} | SUPERUSER = b | LOGIN = b
+  //  ACCESS TO (ALL DATACENTERS | DATACENTERS {…}) | ACCESS FROM (ALL CIDRS | CIDRS {…})
   if (accept(Keyword::kPassword)) {
     expect(TokenKind::kEqual);
     std::string password = string_literal();
@@ -164,6 +172,7 @@ void Parser::role_option(ast::RoleOptions& options) {
   }
 }
 
+// At least one.
 std::vector<std::string> Parser::strings_in_braces() {
   std::vector<std::string> result;
   expect(TokenKind::kLeftBrace);
@@ -175,6 +184,7 @@ std::vector<std::string> Parser::strings_in_braces() {
   return result;
 }
 
+// One table: each word that names a permission.
 std::optional<ast::Permission> Parser::permission_at(size_t ahead) {
   switch (peek(ahead).keyword) {
     case Keyword::kCreate:
@@ -202,9 +212,11 @@ std::optional<ast::Permission> Parser::permission_at(size_t ahead) {
   }
 }
 
+// ALL [PERMISSIONS] | permission [PERMISSION] (, permission [PERMISSION])*
 void Parser::permissions(bool& all, std::vector<ast::Permission>& permissions) {
   if (accept(Keyword::kAll)) {
     all = true;
+    // ALL and ALL PERMISSIONS mean the same, and so do SELECT and SELECT PERMISSION below.
     accept(Keyword::kPermissions);
     return;
   }
@@ -221,6 +233,7 @@ void Parser::permissions(bool& all, std::vector<ast::Permission>& permissions) {
   } while (accept(TokenKind::kComma));
 }
 
+// GRANT role TO grantee | GRANT permissions ON resource TO grantee
 ast::Statement Parser::grant() {
   advance();
   // unmask, select_masked and all may be roles as well.
@@ -242,6 +255,7 @@ ast::Statement Parser::grant() {
   return result;
 }
 
+// As grant(), with FROM.
 ast::Statement Parser::revoke() {
   advance();
   if ((!permission_at() && !is(Keyword::kAll)) || (names(peek()) && is(Keyword::kFrom, 1))) {
@@ -262,6 +276,8 @@ ast::Statement Parser::revoke() {
   return result;
 }
 
+// The word after LIST decides. What fits nothing is reported at that word, with LIST as the
+// beginning of the input, since Cassandra's parser looks ahead from there.
 ast::Statement Parser::list() {
   const size_t from = index_;
   advance();
@@ -295,6 +311,7 @@ ast::Statement Parser::list() {
 ast::Resource Parser::resource() {
   using Kind = ast::Resource::Kind;
   ast::Resource result;
+  // A table may be called `all`: then no plural follows.
   if (is(Keyword::kAll) && is_any({Keyword::kKeyspaces, Keyword::kTables, Keyword::kRoles,
                                    Keyword::kFunctions, Keyword::kMbeans},
                                   1)) {
@@ -346,12 +363,14 @@ ast::Resource Parser::resource() {
     result.arguments = types_in_parentheses();
     return result;
   }
+  // Everything else is a table, with or without the word in front.
   if (!accept(Keyword::kTable)) accept(Keyword::kColumnfamily);
   result.kind = Kind::kTable;
   result.table = table_name();
   return result;
 }
 
+// ADD IDENTITY [IF NOT EXISTS] identity TO ROLE name
 ast::AddIdentity Parser::add_identity() {
   ast::AddIdentity result;
   result.position = start_;
@@ -365,8 +384,10 @@ ast::AddIdentity Parser::add_identity() {
   return result;
 }
 
+// A string or a name.
 std::string Parser::identity() { return is(TokenKind::kString) ? string_literal() : name().text; }
 
+// (DESCRIBE | DESC) object [WITH INTERNALS]
 ast::Describe Parser::describe() {
   ast::Describe result;
   result.position = start_;
@@ -384,10 +405,12 @@ ast::Describe Parser::describe() {
 // may follow is a case, so it stands in one piece.
 void Parser::described_object(ast::Describe& result, size_t from) {
   using Target = ast::Describe::Target;
+  // A word that is all that is described: a list, or the whole schema.
   const auto list_of = [&](Target target) {
     advance();
     result.target = target;
   };
+  // A word that one object's name follows.
   const auto object = [&](Target target) {
     advance();
     named_object(result, target);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists, sets and maps: of terms and of selectors.
+//
+// Templates, because Cassandra's grammar writes these rules twice, for terms and for selectors, and
+// the errors are those of the rule in use. Included by parse_terms.cc and parse_selectors.cc only.
 #pragma once
 
 #include "cql/grammar/parser_core.h"
@@ -10,6 +13,7 @@ template <class Read>
 auto Parser::items_until(TokenKind close, Read read) {
   std::vector<decltype(read())> items;
   int32_t height = 0;
+  // An empty list is legal here; a comma before `close` is not.
   if (!accept(close)) {
     do {
       items.push_back(read());

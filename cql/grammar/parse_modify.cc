@@ -28,6 +28,8 @@ ast::Attributes Parser::attributes() {
   return result;
 }
 
+// INSERT INTO table ( names ) VALUES ( terms ) [IF NOT EXISTS] [USING …]
+//  INSERT INTO table JSON value [DEFAULT (NULL | UNSET)] [IF NOT EXISTS] [USING …]
 ast::Modification Parser::insert() {
   const ast::Position position = start_;
   expect(Keyword::kInsert);
@@ -45,6 +47,8 @@ ast::Modification Parser::insert() {
     } else {
       fail_no_viable();
     }
+    // What becomes of columns that the object does not name: DEFAULT NULL, also when nothing is
+    // written, or DEFAULT UNSET.
     if (accept(Keyword::kDefault)) {
       if (accept(Keyword::kUnset)) {
         result.default_unset = true;
@@ -63,6 +67,8 @@ ast::Modification Parser::insert() {
   result.columns = names_in_parentheses();
   expect(Keyword::kValues);
   expect(TokenKind::kLeftParenthesis);
+  // Whether there are as many values as columns is checked when the statement is prepared, with
+  // Cassandra's text.
   result.values.reserve(result.columns.size());
   do {
     result.values.push_back(term());
@@ -74,6 +80,7 @@ ast::Modification Parser::insert() {
   return result;
 }
 
+// UPDATE table [USING …] SET assignment, … WHERE relations [IF conditions]
 ast::Update Parser::update() {
   ast::Update result;
   result.position = start_;
@@ -92,6 +99,7 @@ ast::Update Parser::update() {
   return result;
 }
 
+// The token behind the name decides which of the five forms it is.
 ast::Assignment Parser::assignment() {
   using Kind = ast::Assignment::Kind;
   ast::Assignment result;
@@ -99,6 +107,7 @@ ast::Assignment Parser::assignment() {
   if (accept(TokenKind::kEqual)) {
     assignment_value(result);
   } else if (is(TokenKind::kPlusEqual) || is(TokenKind::kMinusEqual)) {
+    // `c += x` is `c = c + x`; there is no `-=` that prepends.
     result.kind = is(TokenKind::kPlusEqual) ? Kind::kAdd : Kind::kSubtract;
     advance();
     result.value = term();
@@ -124,6 +133,8 @@ ast::Assignment Parser::assignment() {
 // number behind it.
 void Parser::assignment_value(ast::Assignment& assignment) {
   using Kind = ast::Assignment::Kind;
+  // A name with a sign or a number behind it is the column itself; whether it is the same column is
+  // checked only after the value was read, so an error in the value comes first.
   if (names(peek()) && !starts_function_call() &&
       (is_any({TokenKind::kPlus, TokenKind::kMinus, TokenKind::kInteger}, 1))) {
     const ast::Identifier column = name();
@@ -161,6 +172,7 @@ void Parser::assignment_value(ast::Assignment& assignment) {
 void Parser::check_assignments(const std::vector<ast::Assignment>& assignments) {
   using Kind = ast::Assignment::Kind;
   if (assignments.size() < 2) return;
+  // What was assigned to a column so far.
   struct Seen {
     size_t count = 0;
     bool whole = false;
@@ -180,6 +192,8 @@ void Parser::check_assignments(const std::vector<ast::Assignment>& assignments) 
   }
 }
 
+// DELETE [column | column[term] | column.field, …] FROM table [USING TIMESTAMP t] WHERE relations
+// [IF conditions]
 ast::Delete Parser::delete_statement() {
   ast::Delete result;
   result.position = start_;
@@ -203,6 +217,8 @@ ast::Delete Parser::delete_statement() {
   }
   expect(Keyword::kFrom);
   result.table = table_name();
+  // Of Cassandra's grammar only TIMESTAMP; TIMEOUT may stand before or behind it. A TTL is a syntax
+  // error.
   if (accept(Keyword::kUsing)) {
     if (is_timeout()) {
       result.attributes.timeout = timeout();
@@ -226,6 +242,7 @@ ast::Delete Parser::delete_statement() {
   return result;
 }
 
+// The header has the rule. `start_` moves with each statement, so result.position is taken first.
 ast::Batch Parser::batch() {
   ast::Batch result;
   result.position = start_;
@@ -237,7 +254,9 @@ ast::Batch Parser::batch() {
   }
   expect(Keyword::kBatch);
   result.attributes = attributes();
+  // No other statement may stand in a batch; the first word that begins none ends the list.
   while (is_any({Keyword::kInsert, Keyword::kUpdate, Keyword::kDelete})) {
+    // Errors of a statement in a batch count from that statement.
     start_ = here();
     if (is(Keyword::kInsert)) {
       result.statements.push_back(insert());
@@ -247,6 +266,7 @@ ast::Batch Parser::batch() {
       result.statements.emplace_back(delete_statement());
     }
     check_count(result.statements.size());
+    // One between two statements, or none.
     accept(TokenKind::kSemicolon);
   }
   expect(Keyword::kApply);

@@ -13,6 +13,8 @@ bool Parser::names(const Token& token) {
   return use != KeywordUse::R && use != KeywordUse::F;
 }
 
+// Each word has one KeywordUse (types/keyword.h), after the rules of Cassandra's grammar: as a
+// function's name more words may stand than as a column's, since a parenthesis follows.
 bool Parser::names_function(const Token& token) {
   if (token.kind == TokenKind::kIdentifier || token.kind == TokenKind::kQuotedName) return true;
   if (token.kind != TokenKind::kKeyword) return false;
@@ -21,6 +23,7 @@ bool Parser::names_function(const Token& token) {
          use == KeywordUse::F;
 }
 
+// Fewer words than for a function: native types are no user types, and reserved words are none.
 bool Parser::names_type(const Token& token) {
   if (token.kind == TokenKind::kIdentifier || token.kind == TokenKind::kQuotedName) return true;
   if (token.kind != TokenKind::kKeyword) return false;
@@ -28,6 +31,7 @@ bool Parser::names_type(const Token& token) {
   return use == KeywordUse::B || use == KeywordUse::K;
 }
 
+// Lower case is of ASCII only: other letters cannot stand in an unquoted name.
 ast::Identifier Parser::take_identifier() {
   const Token& token = peek();
   ast::Identifier identifier{value(token), token.kind == TokenKind::kQuotedName,
@@ -77,6 +81,7 @@ bool Parser::starts_function_call(size_t ahead) {
          is(TokenKind::kLeftParenthesis, ahead + 3);
 }
 
+// starts_function_call() has looked before, where it matters.
 ast::FunctionName Parser::function_name() {
   ast::FunctionName result;
   if (is(TokenKind::kDot, 1)) {
@@ -91,6 +96,7 @@ ast::FunctionName Parser::function_name() {
   return result;
 }
 
+// A copy of the token, because expect() moves on and a failure replaces the last token.
 std::string Parser::string_literal() {
   const Token token = peek();
   if (!expect(TokenKind::kString)) return {};
@@ -108,6 +114,7 @@ std::vector<ast::Identifier> Parser::names_in_parentheses() {
   return result;
 }
 
+// A false result may also be a failure; then nothing is accepted any more.
 bool Parser::if_exists() {
   if (!accept(Keyword::kIf)) return false;
   return expect(Keyword::kExists);

@@ -16,6 +16,7 @@ std::vector<ast::Relation> Parser::whole_where() {
   return result;
 }
 
+// A trailing AND is an error of the relation that is missing.
 std::vector<ast::Relation> Parser::where_clause() {
   std::vector<ast::Relation> relations;
   do {
@@ -25,6 +26,7 @@ std::vector<ast::Relation> Parser::where_clause() {
   return relations;
 }
 
+// The first tokens decide; a column called token or expr needs quotes before a parenthesis.
 ast::Relation Parser::relation() {
   Level level(*this);
   ast::Relation result;
@@ -60,6 +62,7 @@ ast::Relation Parser::relation() {
   return result;
 }
 
+// = != < <= > >=; unset: no comparison is here, and nothing is consumed.
 std::optional<RelationOperator> Parser::accept_comparison() {
   RelationOperator op;
   switch (peek().kind) {
@@ -89,6 +92,7 @@ std::optional<RelationOperator> Parser::accept_comparison() {
 }
 
 // BETWEEN a AND b; the word is no keyword of Cassandra 5.0.
+// The lexer gives an identifier, so the letters are compared here in any case.
 bool Parser::accept_between(ast::Relation& relation) {
   constexpr std::string_view kWord = "between";
   const Token& token = peek();
@@ -119,9 +123,12 @@ void Parser::in_values(bool& in_marker, std::vector<ast::Term>& values) {
   values = terms_until(TokenKind::kRightParenthesis);
 }
 
+// (a, b) [NOT] IN (marker | ( tuples or markers )) | (a, b) BETWEEN x AND y | (a, b) comparison
+// (tuple | marker)
 void Parser::tuple_relation(ast::Relation& relation) {
   relation.target = ast::Relation::Target::kTuple;
   relation.columns = names_in_parentheses();
+  // NOT is consumed only before IN: otherwise the error names it.
   const bool negated = is(Keyword::kNot) && is(Keyword::kIn, 1);
   if (negated) advance();
   if (accept(Keyword::kIn)) {
@@ -175,6 +182,7 @@ void Parser::compared_term(ast::Relation& relation) {
   relation.values.push_back(term());
 }
 
+// token(a, b) (comparison term | BETWEEN term AND term)
 void Parser::token_relation(ast::Relation& relation) {
   relation.target = ast::Relation::Target::kToken;
   advance();
@@ -198,6 +206,7 @@ void Parser::change_feed_relation(ast::Relation& relation) {
   compared_term(relation);
 }
 
+// One form after another, each by the first token behind the name.
 void Parser::column_relation(ast::Relation& relation) {
   const size_t from = index_;
   relation.columns.push_back(name());
@@ -265,6 +274,8 @@ void Parser::condition_clause(bool& if_exists, std::vector<ast::Condition>& cond
   } while (accept(Keyword::kAnd));
 }
 
+// name [[term] | .field] (comparison term | IN values | CONTAINS [KEY] term); CONTAINS of whole
+// columns only.
 ast::Condition Parser::condition() {
   ast::Condition result;
   result.column = name();

@@ -12,6 +12,7 @@
 
 namespace tetrad::cql {
 
+// [IF NOT EXISTS] name WITH properties
 ast::CreateKeyspace Parser::create_keyspace() {
   ast::CreateKeyspace result;
   result.position = start_;
@@ -22,6 +23,7 @@ ast::CreateKeyspace Parser::create_keyspace() {
   return result;
 }
 
+// [IF EXISTS] name WITH properties
 ast::AlterKeyspace Parser::alter_keyspace() {
   ast::AlterKeyspace result;
   result.position = start_;
@@ -32,11 +34,13 @@ ast::AlterKeyspace Parser::alter_keyspace() {
   return result;
 }
 
+// [IF NOT EXISTS] name ( column, … [, PRIMARY KEY (…)] ) [WITH options]
 ast::CreateTable Parser::create_table() {
   ast::CreateTable result;
   result.position = start_;
   result.if_not_exists = if_not_exists();
   result.name = table_name();
+  // `CREATE TABLE a b (…)`: Cassandra reports the second word as part of what began at the first.
   if (!result.name.keyspace && is(TokenKind::kIdentifier)) fail_no_viable(index_, index_ - 1);
   expect(TokenKind::kLeftParenthesis);
   table_column(result);
@@ -59,6 +63,7 @@ void Parser::table_column(ast::CreateTable& table) {
     return;
   }
   table.columns.push_back(column_definition());
+  // The words PRIMARY KEY behind a column make it the whole partition key.
   const ast::Position position = here();
   if (accept(Keyword::kPrimary)) {
     expect(Keyword::kKey);
@@ -74,16 +79,19 @@ ast::ColumnDefinition Parser::column_definition() {
   if (is(Keyword::kMasked)) {
     const size_t from = index_;
     result.mask = column_mask();
+    // `v int MASKED WITH DEFAULT STATIC` is an error: STATIC stands before the mask.
     if (is(Keyword::kStatic)) fail_no_viable(index_, from);
   }
   return result;
 }
 
+// MASKED WITH (DEFAULT | function ( terms ))
 ast::ColumnMask Parser::column_mask() {
   ast::ColumnMask result;
   result.position = here();
   expect(Keyword::kMasked);
   expect(Keyword::kWith);
+  // A function may be called default, so the parenthesis decides.
   if (is(Keyword::kDefault) && !is(TokenKind::kLeftParenthesis, 1)) {
     advance();
     result.is_default = true;
@@ -95,6 +103,7 @@ ast::ColumnMask Parser::column_mask() {
   return result;
 }
 
+// PRIMARY KEY ( (a | (a, b …)) [, c …] )
 ast::PrimaryKey Parser::primary_key() {
   ast::PrimaryKey result;
   result.position = here();
@@ -114,6 +123,7 @@ ast::PrimaryKey Parser::primary_key() {
   return result;
 }
 
+// COMPACT STORAGE | CLUSTERING ORDER BY (…) | property, joined by AND.
 ast::TableOptions Parser::table_options() {
   ast::TableOptions result;
   do {
@@ -123,6 +133,7 @@ ast::TableOptions Parser::table_options() {
 }
 
 void Parser::table_option(ast::TableOptions& options) {
+  // Properties may be called compact or clustering: those have an = behind them.
   if (is(Keyword::kCompact) && !is(TokenKind::kEqual, 1)) {
     const size_t from = index_;
     advance();
@@ -147,6 +158,7 @@ void Parser::table_option(ast::TableOptions& options) {
     if (accept(Keyword::kDesc)) {
       order.descending = true;
     } else if (!accept(Keyword::kAsc)) {
+      // Other than in ORDER BY the direction must be written.
       fail_no_viable();
     }
     options.clustering_order.push_back(std::move(order));
@@ -198,6 +210,8 @@ void Parser::property(ast::Properties& properties) {
 ast::PropertyValue::Map Parser::property_map() {
   ast::PropertyValue::Map map;
   std::unordered_set<std::string> keys;
+  // Cassandra's grammar takes any term here and refuses those that are no constants afterwards, so
+  // the error names the term.
   const auto constant = [&](const ast::Term& term, std::string_view part) -> ast::Literal {
     const auto* literal = term.get_if<ast::Literal>();
     if (literal != nullptr && literal->kind != ast::Literal::Kind::kNull) return *literal;
@@ -219,6 +233,7 @@ ast::PropertyValue::Map Parser::property_map() {
     expect(TokenKind::kColon);
     const ast::Term value = term();
     if (failed_) return map;
+    // In two steps, so that an error about the value can name the key in front of it.
     map.emplace_back(constant(key, "name"), ast::Literal{});
     map.back().second = constant(value, "value");
     if (!failed_ && !keys.insert(map.back().first.text).second) {
@@ -230,6 +245,7 @@ ast::PropertyValue::Map Parser::property_map() {
   return map;
 }
 
+// [IF EXISTS] name (ADD … | DROP … | RENAME … | ALTER … | WITH properties)
 ast::AlterTable Parser::alter_table() {
   ast::AlterTable result;
   result.position = start_;
@@ -257,6 +273,8 @@ ast::AlterTable Parser::alter_table() {
   return result;
 }
 
+// [IF NOT EXISTS] (column | ( column, column … )). The words belong to the columns here, and not to
+// the table, for which they stand before its name.
 void Parser::add_columns(ast::AlterTable& alter) {
   ast::AddColumns action;
   action.if_not_exists = if_not_exists();
@@ -272,7 +290,9 @@ void Parser::add_columns(ast::AlterTable& alter) {
   alter.action = std::move(action);
 }
 
+// COMPACT STORAGE | [IF EXISTS] (column | ( columns )) [USING TIMESTAMP integer]
 void Parser::drop_columns(ast::AlterTable& alter) {
+  // DROP COMPACT STORAGE is no column of the name compact.
   if (accept(Keyword::kCompact, Keyword::kStorage)) {
     alter.action = ast::DropCompactStorage{};
     return;
@@ -296,11 +316,13 @@ void Parser::drop_columns(ast::AlterTable& alter) {
   alter.action = std::move(action);
 }
 
+// ALTER column TYPE type | ALTER [IF EXISTS] column (MASKED WITH … | DROP MASKED)
 void Parser::alter_column(ast::AlterTable& alter) {
   const size_t from = index_;
   advance();
   const bool exists_clause = if_exists();
   ast::Identifier column = name();
+  // ALTER c TYPE t has no IF EXISTS in Cassandra's grammar; ALTER c MASKED and DROP MASKED have.
   if (is(Keyword::kType) && !exists_clause) {
     advance();
     ast::AlterColumnType action;

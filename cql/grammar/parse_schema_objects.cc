@@ -30,6 +30,7 @@ ast::CreateIndex Parser::create_index(bool custom) {
   return result;
 }
 
+// name | (KEYS | VALUES | ENTRIES | FULL) ( name )
 ast::IndexTarget Parser::index_target() {
   using Kind = ast::IndexTarget::Kind;
   ast::IndexTarget result;
@@ -64,6 +65,7 @@ ast::IndexTarget Parser::index_target() {
   return result;
 }
 
+// A view's SELECT has no clause but WHERE, and its PRIMARY KEY stands outside of any column list.
 ast::CreateView Parser::create_view() {
   ast::CreateView result;
   result.position = start_;
@@ -80,6 +82,7 @@ ast::CreateView Parser::create_view() {
   return result;
 }
 
+// [IF EXISTS] name WITH properties
 ast::AlterView Parser::alter_view() {
   ast::AlterView result;
   result.position = start_;
@@ -90,6 +93,8 @@ ast::AlterView Parser::alter_view() {
   return result;
 }
 
+// [IF NOT EXISTS] name ( [name type, …] ) (CALLED | RETURNS NULL) ON NULL INPUT RETURNS type
+// LANGUAGE name AS 'body'
 ast::CreateFunction Parser::create_function(bool or_replace) {
   ast::CreateFunction result;
   result.position = start_;
@@ -105,6 +110,7 @@ ast::CreateFunction Parser::create_function(bool or_replace) {
     } while (accept(TokenKind::kComma));
     expect(TokenKind::kRightParenthesis);
   }
+  // RETURNS NULL ON NULL INPUT | CALLED ON NULL INPUT
   if (accept(Keyword::kReturns)) {
     expect(Keyword::kNull);
   } else if (accept(Keyword::kCalled)) {
@@ -118,6 +124,7 @@ ast::CreateFunction Parser::create_function(bool or_replace) {
   expect(Keyword::kReturns);
   result.returns = type();
   expect(Keyword::kLanguage);
+  // A keyword or a quoted name is no language.
   if (!is(TokenKind::kIdentifier)) expect(TokenKind::kIdentifier);
   result.language = take_identifier().text;
   expect(Keyword::kAs);
@@ -125,11 +132,13 @@ ast::CreateFunction Parser::create_function(bool or_replace) {
   return result;
 }
 
+// [IF NOT EXISTS] name ( [types] ) SFUNC f STYPE type [FINALFUNC f] [INITCOND term]
 ast::CreateAggregate Parser::create_aggregate(bool or_replace) {
   ast::CreateAggregate result;
   result.position = start_;
   result.or_replace = or_replace;
   result.if_not_exists = if_not_exists();
+  // Without a keyspace: SFUNC and FINALFUNC are of the aggregate's own.
   const auto plain_function_name = [&]() -> ast::Identifier {
     if (names_function(peek())) return take_identifier();
     fail_no_viable();
@@ -146,6 +155,7 @@ ast::CreateAggregate Parser::create_aggregate(bool or_replace) {
   return result;
 }
 
+// [IF NOT EXISTS] name ON table USING 'class'
 ast::CreateTrigger Parser::create_trigger() {
   ast::CreateTrigger result;
   result.position = start_;
@@ -158,6 +168,7 @@ ast::CreateTrigger Parser::create_trigger() {
   return result;
 }
 
+// [IF EXISTS] name ON table
 ast::DropTrigger Parser::drop_trigger() {
   ast::DropTrigger result;
   result.position = start_;

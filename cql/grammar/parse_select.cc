@@ -13,6 +13,7 @@ ast::Select Parser::select() {
     return is(keyword) && !is(Keyword::kAs, 1) &&
            (starts_selector(index_ + 1) || is_any({TokenKind::kStar, TokenKind::kMinus}, 1));
   };
+  // JSON and DISTINCT may also be columns: what follows decides.
   if (introduces(Keyword::kJson)) {
     advance();
     result.json = true;
@@ -39,6 +40,7 @@ ast::Select Parser::select() {
       check_count(result.order_by.size());
     } while (accept(TokenKind::kComma));
   }
+  // Clauses in one fixed order, as in Cassandra: a LIMIT before PER PARTITION LIMIT is an error.
   if (accept(Keyword::kPer)) {
     expect(Keyword::kPartition);
     expect(Keyword::kLimit);
@@ -49,6 +51,7 @@ ast::Select Parser::select() {
     expect(Keyword::kFiltering);
     result.allow_filtering = true;
   }
+  // As ScyllaDB has it, behind everything else.
   if (is(Keyword::kUsing) && is_timeout(1)) {
     advance();
     result.timeout = timeout();
@@ -56,6 +59,7 @@ ast::Select Parser::select() {
   return result;
 }
 
+// ANN OF has a direction in the grammar, which is checked when the statement is prepared.
 ast::Ordering Parser::ordering() {
   ast::Ordering result;
   result.column = name();

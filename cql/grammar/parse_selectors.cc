@@ -19,6 +19,8 @@ std::vector<ast::SelectItem> Parser::select_items() {
   return items;
 }
 
+// The rules mirror those of terms (parse_terms.cc), with differences of Cassandra's grammar: signs
+// may be repeated, and what may follow is checked behind bare columns only.
 ast::Selector Parser::selector() {
   Level level(*this);
   ast::Selector left = selector_product();
@@ -35,6 +37,7 @@ ast::Selector Parser::selector() {
   return left;
 }
 
+// As Parser::product(), of selectors.
 ast::Selector Parser::selector_product() {
   ast::Selector left = selector_factor();
   while (is_any({TokenKind::kStar, TokenKind::kSlash, TokenKind::kPercent})) {
@@ -51,6 +54,7 @@ ast::Selector Parser::selector_product() {
   return left;
 }
 
+// Several signs nest, so each is a level.
 ast::Selector Parser::selector_factor() {
   Level level(*this);
   const ast::Position position = here();
@@ -65,6 +69,7 @@ ast::Selector Parser::selector_with_modifiers() {
   height_ = 1;
   const size_t from = index_;
   ast::Selector source = simple_selector();
+  // Only for seen_: Cassandra has looked one token behind a constant, and error texts show it.
   if (std::holds_alternative<ast::TermSelector>(source.node)) peek(1);
   // Behind a bare column Cassandra notices at once what follows no column at all.
   if (std::holds_alternative<ast::ColumnSelector>(source.node) && index_ == from + 1) {
@@ -87,7 +92,9 @@ ast::Selector Parser::selector_with_modifiers() {
   return selector_modifiers(std::move(source));
 }
 
+// Of `source` as it stands; also for what WRITETIME and TTL enclose.
 ast::Selector Parser::selector_modifiers(ast::Selector source) {
+  // Each modifier wraps what stands in front of it, from left to right.
   for (;;) {
     if (accept(TokenKind::kDot)) {
       const ast::Position position = source.position;
@@ -111,6 +118,7 @@ ast::Selector Parser::bracket_modifier(ast::Selector source) {
   const int32_t source_height = height_;
   advance();
   std::optional<ast::Term> lower, upper;
+  // Cassandra does not see a subscript in x[] and x[..] and misses FROM.
   if (is(TokenKind::kRightBracket)) fail_mismatch(bracket, "K_FROM");
   int32_t height = 1;
   if (!is(TokenKind::kRange)) {
@@ -135,6 +143,7 @@ ast::Selector Parser::bracket_modifier(ast::Selector source) {
                        position};
 }
 
+// Also a name alone, which begins no term.
 bool Parser::starts_selector(size_t index) const {
   return starts_term(index) || names(tokens_[std::min(index, tokens_.size() - 1)]);
 }
@@ -175,11 +184,13 @@ ast::Selector Parser::simple_selector() {
   return ast::Selector{ast::CountRowsSelector{}, position};
 }
 
+// What cannot begin a selector is reported as a missing `close`.
 std::vector<ast::Selector> Parser::selectors_until(TokenKind close) {
   if (!is(close) && !starts_selector(index_) && !is(TokenKind::kMinus)) expect(close);
   return items_until(close, [this] { return selector(); });
 }
 
+// WRITETIME of a column with modifiers: other expressions have no time of their own.
 ast::Selector Parser::write_time_selector() {
   const ast::Position position = here();
   using Kind = ast::WriteTimeSelector::Kind;
@@ -196,6 +207,7 @@ ast::Selector Parser::write_time_selector() {
   return ast::Selector{ast::WriteTimeSelector{kind, std::move(target)}, position};
 }
 
+// CAST ( selector AS native type )
 ast::Selector Parser::cast_selector() {
   const ast::Position position = here();
   advance();
@@ -211,6 +223,8 @@ ast::Selector Parser::cast_selector() {
 
 ast::Selector Parser::function_selector() {
   const ast::Position position = here();
+  // count(*), count(1) and system.count(1) count rows; count(column) is a function over values.
+  // Only the bare word takes the star.
   bool is_count = is(Keyword::kCount) && is(TokenKind::kLeftParenthesis, 1);
   const bool counts_rows = is_count;
   ast::FunctionName function = function_name();
@@ -262,6 +276,8 @@ ast::Selector Parser::parenthesis_selector() {
   return ast::Selector{ast::TupleSelector{selectors_until(TokenKind::kRightParenthesis)}, position};
 }
 
+// {} | {selector, …} | {selector: selector, …}; which of set, map or user type is meant is not
+// known here.
 ast::Selector Parser::brace_selector() {
   const ast::Position position = here();
   advance();

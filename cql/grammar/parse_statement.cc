@@ -16,12 +16,15 @@ ast::Statement Parser::whole_statement() {
   return result;
 }
 
+// For texts that are types and nothing else.
 ast::CqlType Parser::whole_type() {
   ast::CqlType result = type();
   expect(TokenKind::kEnd);
   return result;
 }
 
+// Each case consumes its own words. The default answers a tree that nobody uses: the parser has
+// failed.
 ast::Statement Parser::statement() {
   start_ = here();
   const Keyword keyword = peek().keyword;
@@ -34,6 +37,7 @@ ast::Statement Parser::statement() {
       return update();
     case Keyword::kDelete:
       return delete_statement();
+    // BEGIN opens a batch only: there are no transactions.
     case Keyword::kBegin:
       return batch();
     case Keyword::kTruncate:
@@ -54,10 +58,12 @@ ast::Statement Parser::statement() {
       return list();
     case Keyword::kAdd:
       return add_identity();
+    // DESC is DESCRIBE here and a direction elsewhere.
     case Keyword::kDescribe:
     case Keyword::kDesc:
       return describe();
     default:
+      // No keyword of Cassandra: as a name it stays free, and only SELECT may follow.
       if (is_word("explain") && is(Keyword::kSelect, 1)) {
         advance();
         return ast::Explain{select()};
@@ -67,6 +73,7 @@ ast::Statement Parser::statement() {
   }
 }
 
+// CREATE is the current token. Only OR REPLACE needs a look at more than the next one.
 ast::Statement Parser::create_statement() {
   const size_t from = index_;
   advance();
@@ -108,6 +115,7 @@ ast::Statement Parser::create_statement() {
         for (int i = 0; i < 3; ++i) advance();
         return create_aggregate(true);
       }
+      // At the first word that does not fit, with CREATE as the beginning of the input.
       fail_no_viable(is(Keyword::kReplace, 1) ? index_ + 2 : index_ + 1, from);
       return ast::Use{};
     case Keyword::kTrigger:
@@ -125,6 +133,7 @@ ast::Statement Parser::create_statement() {
   }
 }
 
+// ALTER is the current token.
 ast::Statement Parser::alter_statement() {
   const size_t from = index_;
   advance();
@@ -156,6 +165,7 @@ ast::Statement Parser::alter_statement() {
   }
 }
 
+// [IF EXISTS] name [( types )], for functions and for aggregates.
 template <class Drop>
 Drop Parser::drop_function() {
   Drop result;
@@ -166,6 +176,8 @@ Drop Parser::drop_function() {
   return result;
 }
 
+// DROP is the current token. `from` is its index: what fits no object is reported as input that
+// began there.
 ast::Statement Parser::drop_statement() {
   const size_t from = index_;
   advance();

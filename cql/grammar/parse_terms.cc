@@ -14,6 +14,7 @@
 namespace tetrad::cql {
 namespace {
 
+// Of the five tokens that are operators.
 ast::ArithmeticOperator operator_of(TokenKind kind) {
   switch (kind) {
     case TokenKind::kPlus:
@@ -31,6 +32,7 @@ ast::ArithmeticOperator operator_of(TokenKind kind) {
 
 }  // namespace
 
+// For texts that are a term and nothing else: the initial condition of an aggregate.
 ast::Term Parser::whole_term() {
   ast::Term result = term();
   expect(TokenKind::kEnd);
@@ -38,6 +40,7 @@ ast::Term Parser::whole_term() {
 }
 
 // With `before_column` a `+` before a bare name is left alone: c = [1] + c.
+// Operators of one rank group from the left: each round wraps what was read so far.
 ast::Term Parser::term(bool before_column) {
   Level level(*this);
   ast::Term left = product();
@@ -55,6 +58,7 @@ ast::Term Parser::term(bool before_column) {
   return left;
 }
 
+// As term(), one rank higher.
 ast::Term Parser::product() {
   ast::Term left = factor();
   while (is_any({TokenKind::kStar, TokenKind::kSlash, TokenKind::kPercent})) {
@@ -117,6 +121,9 @@ std::optional<ast::Literal> Parser::literal_of(const Token& token) const {
 }
 
 // As Cassandra, which reads such a number as a decimal and as a double while it parses.
+// Java's limits: an exponent of at most ten digits that fits 32 bits, a scale (digits behind the
+// point minus the exponent) that does, and a double that is finite. 1e400 is refused although the
+// column may be a decimal.
 void Parser::check_range(std::string_view number) {
   const auto refuse = [&](std::string_view reason) {
     fail(fmt::format("Failed parsing statement: [{}] reason: NumberFormatException {}",
@@ -214,6 +221,8 @@ void Parser::check_term_end() {
       return;
     case TokenKind::kKeyword:
       switch (token.keyword) {
+        // Keywords that begin what may follow a term somewhere: a condition, a clause, the next
+        // statement of a batch.
         case Keyword::kAnd:
         case Keyword::kIf:
         case Keyword::kAllow:
@@ -247,6 +256,7 @@ void Parser::check_term_end() {
   if (index_ == behind_literal_) peek(1);
 }
 
+// The first token decides, but for a parenthesis: parenthesis_term() looks further.
 ast::Term Parser::simple_term() {
   Level level(*this);
   const ast::Position position = here();
@@ -277,6 +287,7 @@ ast::Term Parser::simple_term() {
   return ast::Term{ast::Literal{}, position};
 }
 
+// [term (, term)*] close
 std::vector<ast::Term> Parser::terms_until(TokenKind close) {
   return items_until(close, [this] { return term(); });
 }
@@ -288,6 +299,8 @@ ast::Term Parser::brace_term() {
   advance();
   if (accept(TokenKind::kRightBrace)) return ast::Term{ast::SetTerm{}, position};
   if (names(peek())) {
+    // A bare name before a colon is a field of a user type: a map has terms as keys, and a name is
+    // none.
     if (is(TokenKind::kColon, 1)) {
       int32_t height = 0;
       ast::UdtTerm udt;
@@ -314,6 +327,7 @@ ast::Term Parser::parenthesis_term() {
   const ast::Position position = here();
   const size_t parenthesis = index_;
   const size_t behind = skip_type(parenthesis + 1);
+  // A name that stands for a column or an alias and so cannot begin a term.
   const auto names_alone = [&](size_t index) {
     index = std::min(index, tokens_.size() - 1);
     if (is(Keyword::kCast, index - index_)) return false;
@@ -391,6 +405,7 @@ ast::Term Parser::bind_marker() {
     expect(TokenKind::kColon);
     marker.name = name().text;
   }
+  // The protocol counts bound values with 16 bits.
   if (marker.index >= limits_.bind_marker_count_max) {
     fail_at(index_, fmt::format("more than {} bind variables", limits_.bind_marker_count_max));
   }
@@ -408,6 +423,7 @@ ast::Term Parser::integer_or_marker() {
   return ast::Term{ast::Literal{}, position};
 }
 
+// Reads tokens_ itself: peek() would move seen_, and the texts of errors with it.
 bool Parser::is_word(std::string_view word, size_t ahead) const {
   const Token& token = tokens_[std::min(index_ + ahead, tokens_.size() - 1)];
   return token.kind == TokenKind::kIdentifier &&
@@ -417,6 +433,7 @@ bool Parser::is_word(std::string_view word, size_t ahead) const {
 }
 
 // TIMEOUT and a duration or a marker.
+// The caller has seen TIMEOUT.
 ast::Term Parser::timeout() {
   advance();
   const ast::Position position = here();

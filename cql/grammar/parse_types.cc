@@ -13,11 +13,13 @@
 namespace tetrad::cql {
 namespace {
 
+// KeywordUse::T marks the words of Cassandra's native types (types/keyword.h).
 bool names_native_type(const Token& token) {
   return token.kind == TokenKind::kKeyword && keyword_use(token.keyword) == KeywordUse::T;
 }
 
 // What may stand behind a type, wherever a type may stand.
+// Keywords that begin what follows a column's, an argument's or a state's type.
 bool follows_type(const Token& token) {
   switch (token.kind) {
     case TokenKind::kComma:
@@ -64,6 +66,7 @@ ast::CqlType Parser::type() {
         "frozen<> is only allowed on collections, tuples, and user-defined types (got {})",
         result.kind == Kind::kNative ? keyword_text(result.native) : result.class_name));
   }
+  // frozen<frozen<x>> is frozen<x>: Cassandra takes any number.
   result.frozen = true;
   for (; marks > 0; --marks) expect(TokenKind::kGreater);
   return result;
@@ -94,6 +97,8 @@ ast::CqlType Parser::unmarked_type() {
     }
     return native_type();
   }
+  // `set` without < cannot be a user type's name as list or map can: it is reserved, and the error
+  // says what is missing.
   if (is(Keyword::kSet)) {
     advance();
     expect(TokenKind::kLess);
@@ -137,6 +142,8 @@ ast::CqlType Parser::collection_type(ast::CqlType result) {
   return result;
 }
 
+// Any integer that fits 32 bits; whether a vector may have so many elements is decided when the
+// type is made.
 int32_t Parser::vector_dimension() {
   int32_t dimension = 0;
   const std::string_view digits = raw(peek());
@@ -151,6 +158,7 @@ int32_t Parser::vector_dimension() {
   return dimension;
 }
 
+// A native type alone, as CAST takes it.
 ast::CqlType Parser::native_type() {
   ast::CqlType result;
   result.position = here();
@@ -163,6 +171,7 @@ ast::CqlType Parser::native_type() {
   return result;
 }
 
+// [keyspace .] name
 ast::CqlType Parser::user_type() {
   ast::CqlType result;
   result.kind = ast::CqlType::Kind::kUser;
@@ -206,6 +215,9 @@ std::vector<ast::CqlType> Parser::types_in_parentheses() {
   return result;
 }
 
+// A look ahead that consumes and reports nothing: parenthesis_term() asks with it whether what
+// stands in parentheses could be a type. 0 also where the nesting is too deep; the parser then
+// reads a term and reports that.
 size_t Parser::skip_type(size_t index, int32_t depth) const {
   if (index + 1 >= tokens_.size() || depth > limits_.depth_max) return 0;
   const Token& token = tokens_[index];

@@ -14,15 +14,19 @@
 namespace tetrad::cql {
 
 /// What a text may cost. Crossing a limit is a syntax error, found before the memory is taken.
+/// A statement of a client is the only text here whose size nobody else has bounded; the defaults
+/// are those of the server.
 struct ParseLimits {
   size_t text_bytes_max = 64u << 20;
   size_t token_count_max = 4'000'000;
   size_t element_count_max = 65'536 * 4;  // items of one list, set, map, tuple, IN or batch
   int32_t depth_max = 100;                // nested types, terms, selectors
+  // What the protocol can bind.
   int32_t bind_marker_count_max = 65'535;
 };
 
 /// A statement and the name of each bind marker by index (none for `?`).
+/// `token_count` measures what parsing has cost.
 struct ParsedStatement {
   ast::Statement statement;
   std::vector<std::optional<std::string>> marker_names;

@@ -62,6 +62,7 @@ std::string_view token_kind_text(TokenKind kind) {
 // Messages travel as strings of at most 64 KiB: nothing quoted in them may be long.
 constexpr size_t kQuotedBytesMax = 1000;
 
+// Cuts at a whole UTF-8 character, so that the message stays valid text.
 std::string shortened(std::string text) {
   if (text.size() > kQuotedBytesMax) {
     text.resize(kQuotedBytesMax);
@@ -82,6 +83,8 @@ size_t utf16_units(std::string_view text) {
   return units;
 }
 
+// "line 3:7" of a byte's place in the text. Counts from the text's start, which is cheap enough for
+// the one error of a statement.
 std::string place_of_offset(std::string_view text, size_t offset) {
   const std::string_view before = text.substr(0, offset);
   const size_t line = 1 + static_cast<size_t>(std::count(before.begin(), before.end(), '\n'));
@@ -97,6 +100,7 @@ Parser::Parser(std::string_view text, const ParseLimits& limits) : text_(text), 
 }
 
 void Parser::tokenize() {
+  // Token::offset has 32 bits, and positions are signed.
   constexpr size_t kOffsetMax = 0x7FFFFFFF;
   if (text_.size() > std::min(limits_.text_bytes_max, kOffsetMax)) {
     tokens_.emplace_back();
@@ -150,6 +154,7 @@ bool Parser::expect(TokenKind kind) {
   return false;
 }
 
+// Cassandra's tokens for keywords are called K_SELECT and so on: "expecting K_FROM".
 bool Parser::expect(Keyword keyword) {
   if (accept(keyword)) return true;
   if (!failed_) {
@@ -173,6 +178,7 @@ void Parser::fail(std::string message) {
 
 std::string Parser::place(size_t at) const {
   const Token& token = tokens_[at];
+  // As ANTLR, which has no place for the end of the input.
   if (token.kind == TokenKind::kEnd) return "line 0:-1";
   return place_of_offset(text_, token.offset);
 }
@@ -230,6 +236,8 @@ void Parser::set_height(int32_t height) {
 std::string Parser::snippet(size_t from) const {
   constexpr size_t kBefore = 10, kAfter = 2;
   if (tokens_[from].kind == TokenKind::kEnd) return {};
+  // The text is cut into tokens once more, since tokens_ has no hidden ones and Cassandra counts
+  // them.
   const uint32_t from_offset = tokens_[from].offset;
   const Token& last_seen = tokens_[std::max(seen_, from)];
 

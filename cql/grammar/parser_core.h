@@ -222,6 +222,7 @@ class Parser {
   ast::Selector parenthesis_selector();
   ast::Selector brace_selector();
   std::vector<ast::Selector> selectors_until(TokenKind close);
+  // Both look only, and note nothing as looked at.
   bool starts_selector(size_t index) const;
   bool is_alias(size_t index) const;
 
@@ -251,6 +252,7 @@ class Parser {
   ast::Statement alter_statement();
   ast::Statement drop_statement();
   ast::Select select();  // parse_select.cc
+  // name [ANN OF term] [ASC | DESC]
   ast::Ordering ordering();
   ast::Modification insert();  // parse_modify.cc
   ast::Update update();
@@ -261,7 +263,9 @@ class Parser {
   void check_assignments(const std::vector<ast::Assignment>& assignments);
   /// [USING (TIMESTAMP t | TTL t | TIMEOUT d) (AND ...)*]
   ast::Attributes attributes();
+  // BEGIN [UNLOGGED | COUNTER] BATCH attributes (modification [;])* APPLY BATCH
   ast::Batch batch();
+  // TRUNCATE [TABLE | COLUMNFAMILY] table
   ast::Truncate truncate();
   ast::Use use();
 
@@ -278,17 +282,23 @@ class Parser {
   void alter_column(ast::AlterTable& alter);
   void add_columns(ast::AlterTable& alter);
   void drop_columns(ast::AlterTable& alter);
+  // RENAME [IF EXISTS] is read; name TO name (AND name TO name)*
   std::vector<std::pair<ast::Identifier, ast::Identifier>> renames();
+  // option (AND option)*, behind WITH.
   ast::TableOptions table_options();
   void table_option(ast::TableOptions& options);
   ast::Properties properties();
   /// name = (constant | keyword | map); fails when the name was there.
   void property(ast::Properties& properties);
   ast::PropertyValue::Map property_map();
+  // [IF NOT EXISTS] name ( field type, ... )
   ast::CreateType create_type();
+  // [IF EXISTS] name (ADD field type | RENAME renames | ALTER field TYPE type)
   ast::AlterType alter_type();
 
+  // [IF NOT EXISTS] [name] ON table ( targets ) [USING 'class'] [WITH properties]
   ast::CreateIndex create_index(bool custom);  // parse_schema_objects.cc
+  // name | (KEYS | VALUES | ENTRIES | FULL) ( name )
   ast::IndexTarget index_target();
   ast::CreateView create_view();
   ast::AlterView alter_view();
@@ -305,19 +315,26 @@ class Parser {
   ast::CreateRole create_user();
   ast::AlterRole alter_role();
   ast::AlterRole alter_user();
+  // role_option (AND role_option)*, behind WITH.
   void role_options(ast::RoleOptions& options);
   void role_option(ast::RoleOptions& options);
   void user_options(ast::RoleOptions& options);
+  // { 'text', 'text' ... }
   std::vector<std::string> strings_in_braces();
   ast::Statement grant();
   ast::Statement revoke();
   ast::Statement list();
+  // Unset: no permission's word is there. Consumes nothing.
   std::optional<ast::Permission> permission_at(size_t ahead = 0);
   void permissions(bool& all, std::vector<ast::Permission>& permissions);
+  // ALL KEYSPACES | KEYSPACE name | [TABLE] table | ALL ROLES | ROLE name | ALL FUNCTIONS [IN
+  // KEYSPACE name] | FUNCTION name ( types ) | ALL MBEANS | MBEAN name | MBEANS pattern | ALL
+  // TABLES IN KEYSPACE name
   ast::Resource resource();
   ast::AddIdentity add_identity();
   std::string identity();
   ast::Describe describe();
+  // What stands behind DESCRIBE when it is one object; `from` is the index of DESCRIBE, for errors.
   void described_object(ast::Describe& result, size_t from);
   void named_object(ast::Describe& result, ast::Describe::Target target);
 
@@ -326,11 +343,17 @@ class Parser {
   std::vector<Token> tokens_;  // the last one is kEnd or kError
   size_t index_ = 0;           // of the current token
   size_t seen_ = 0;            // highest index looked at
+  // Cassandra's parser takes a second look at what follows a literal: an error there is worded in
+  // another way.
   size_t behind_literal_ = 0;  // index behind the last literal read
+  // Of the rule that is being read (Level), and of the tree that was read last: both are bounded by
+  // depth_max, the second since a chain a + b + c … is deep without any nesting in the text.
   int32_t depth_ = 0;
   int32_t height_ = 0;
   bool failed_ = false;
   std::string error_;
+  // Of the last token, when it is kError. It becomes the parser's error only when the parser gets
+  // there: an earlier mistake in the grammar is reported instead.
   std::string lexer_error_;
   std::vector<std::optional<std::string>> marker_names_;
   ast::Position start_;  // of the statement now read

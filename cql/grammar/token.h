@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens of CQL.
+//
+// A token says where it stands and holds no text: raw() and value() of the parser take it from the
+// statement.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +18,17 @@ enum class TokenKind : uint8_t {
   kHidden,      // white space or a comment; the parser never sees it
   kKeyword,     // Token::keyword says which
   kIdentifier,  // unquoted and no keyword
+  // Quoted words are never keywords.
   kQuotedName,  // "…"
   kEmptyName,   // ""
   kString,      // '…' or $$…$$
   kInteger,     // -?digits
   kFloat,       // with a point or an exponent
   kDuration,    // 1h30m or P…
+  // Without quotes: 8-4-4-4-12 hexadecimal digits.
   kUuid,
   kHex,  // 0x…
+  // ( ) [ ] { } and the other signs, one token each.
   kLeftParenthesis,
   kRightParenthesis,
   kLeftBracket,
@@ -46,6 +52,7 @@ enum class TokenKind : uint8_t {
   kStar,
   kSlash,
   kPercent,
+  // += and -=, of UPDATE only.
   kPlusEqual,
   kMinusEqual,
 };
@@ -53,7 +60,11 @@ enum class TokenKind : uint8_t {
 /// A piece of the text. Columns count bytes from 0, lines from 1.
 struct Token {
   TokenKind kind = TokenKind::kEnd;
+  // Set for kKeyword only. Many keywords are also names where a name is expected: Parser::names()
+  // knows which.
   Keyword keyword = Keyword::kNone;
+  // In bytes from the start of the text, as the columns. 32 bits each: a text of 64 MiB has many
+  // tokens.
   uint32_t offset = 0;
   uint32_t length = 0;
   int32_t line = 1;

@@ -25,6 +25,7 @@ namespace tetrad::cql::client {
 // Requests. Each function appends one whole envelope.
 
 /// What the envelope of a request says beside its message.
+/// `stream`: the number that the answer will carry; one that is in flight must not be used again.
 struct RequestHead {
   int version = kProtocolVersionMax;
   int16_t stream = 0;
@@ -33,6 +34,7 @@ struct RequestHead {
 };
 
 /// As QueryParameters, in the words of a caller.
+/// Optional members that are unset are not sent.
 struct Parameters {
   ConsistencyLevel consistency = ConsistencyLevel::kOne;
   std::span<const WireValue> values = {};
@@ -47,6 +49,7 @@ struct Parameters {
 };
 
 /// One statement of a BATCH to be written: a text, or the id of a prepared one.
+/// Values have no names in a batch.
 struct BatchStatement {
   bool prepared = false;
   BytesView text_or_id;
@@ -55,6 +58,8 @@ struct BatchStatement {
 
 using StartupOption = std::pair<std::string_view, std::string_view>;
 
+/// One for each opcode of a request. What the version of `head` does not have is left out, but for
+/// a custom payload, which the caller sets from v4 on only.
 void append_startup(Bytes& out, const RequestHead& head, std::span<const StartupOption> options);
 void append_options(Bytes& out, const RequestHead& head);
 void append_query(Bytes& out, const RequestHead& head, std::string_view text,
@@ -67,9 +72,12 @@ void append_execute(Bytes& out, const RequestHead& head, BytesView id, BytesView
                     const Parameters& parameters);
 void append_batch(Bytes& out, const RequestHead& head, BatchType type,
                   std::span<const BatchStatement> statements, const Parameters& parameters);
+/// `events`: "TOPOLOGY_CHANGE", "STATUS_CHANGE", "SCHEMA_CHANGE".
 void append_register(Bytes& out, const RequestHead& head, std::span<const std::string_view> events);
+/// Without a token the protocol's null is sent.
 void append_auth_response(Bytes& out, const RequestHead& head, std::optional<BytesView> token);
 /// The token of SASL PLAIN.
+/// RFC 4616 with an empty authorization id: NUL user NUL password.
 Bytes plain_token(std::string_view user, std::string_view password);
 
 // Responses. Views point into the envelope's body.
@@ -82,6 +90,8 @@ struct Column {
 
 /// The metadata of a result or of markers; views point into the body of the response.
 struct Metadata {
+  // What the flags of the metadata say (v5, 4.2.5.2): no_metadata when the request asked to skip
+  // it, new_id when a prepared statement's metadata has changed since it was prepared.
   bool no_metadata = false;
   int32_t column_count = 0;
   std::vector<Column> columns;  // none if no_metadata
@@ -92,9 +102,11 @@ struct Metadata {
 
 /// Cells of a result one after another. None is a null cell; the caller knows the number of
 /// columns.
+/// Cheap: no cell is copied.
 class CellReader {
  public:
   explicit CellReader(BytesView cells) : rest_(cells) {}
+  /// Cells have no end of a row: after column_count of them the next row begins.
   bool at_end() const { return rest_.empty(); }
   /// Not at_end(). decode_response() has checked the cells.
   std::optional<BytesView> next();
@@ -123,12 +135,14 @@ struct AuthSuccessReply {
   std::optional<BytesView> token;
 };
 /// SUPPORTED, the answer to OPTIONS.
+/// Among others COMPRESSION and PROTOCOL_VERSIONS.
 struct SupportedReply {
   std::map<std::string, std::vector<std::string>> options;
 };
 /// RESULT of kind Void: done, nothing to show.
 struct VoidReply {};
 /// RESULT of kind Rows: one page. `cells` points into the body; all_cells() cuts it up.
+/// Types of the cells are in metadata.columns, or, without metadata, in the answer to PREPARE.
 struct RowsReply {
   Metadata metadata;
   int32_t row_count = 0;
@@ -151,6 +165,7 @@ struct SchemaChangeReply {
   SchemaChange change;
 };
 /// EVENT about a node of the cluster.
+/// `node` is the address at which the server thinks that clients reach it.
 struct NodeEvent {
   std::string type, change;  // TOPOLOGY_CHANGE or STATUS_CHANGE; NEW_NODE, UP, ...
   Inet node;
@@ -174,6 +189,7 @@ struct Response {
 };
 
 /// Errors: kProtocol, kCorruption for a type that cannot be read.
+/// Checks the whole body before it returns, so that the views in the reply need no checks.
 Result<Response> decode_response(const Envelope& envelope);
 
 }  // namespace tetrad::cql::client

@@ -8,6 +8,8 @@
 namespace tetrad::cql::client {
 namespace {
 
+// The header first, its length patched by finish(): the mirror of EnvelopeWriter for requests,
+// which have no warnings and no tracing id.
 class RequestWriter {
  public:
   RequestWriter(Bytes& out, const RequestHead& head, Opcode opcode)
@@ -31,6 +33,7 @@ class RequestWriter {
   void finish() {
     const size_t size = out_.size() - start_ - kEnvelopeHeaderBytes;
     TETRAD_ASSERT(size <= INT32_MAX);
+    // The length stands in the last four of the nine bytes.
     base::store_big_endian(out_.data() + start_ + 5, static_cast<int32_t>(size));
   }
 
@@ -39,6 +42,7 @@ class RequestWriter {
   const size_t start_;
 };
 
+// [value]: -1 is null, -2 is "not set" (v4 and later).
 void append_value(Bytes& out, const WireValue& value) {
   if (value.has_bytes()) {
     append_bytes(out, value.bytes);
@@ -47,6 +51,7 @@ void append_value(Bytes& out, const WireValue& value) {
   }
 }
 
+// The numbers are those of request.cc (native protocol v5, 4.1.4).
 uint32_t flags_of(const Parameters& p, int version) {
   uint32_t flags = 0;
   // The order of the fields that follow is the order of the flags.
@@ -62,6 +67,8 @@ uint32_t flags_of(const Parameters& p, int version) {
   return flags;
 }
 
+// <consistency> <flags> [values] [page size] [paging state] [serial level] [timestamp] [keyspace]
+// [now].
 void append_parameters(Bytes& out, int version, const Parameters& p) {
   TETRAD_ASSERT(p.names.empty() || p.names.size() == p.values.size());
   TETRAD_ASSERT(p.values.size() <= UINT16_MAX);
@@ -70,6 +77,7 @@ void append_parameters(Bytes& out, int version, const Parameters& p) {
   if (version >= 5) {
     append_int(out, flags);
   } else {
+    // Flags have one byte before v5; those above 0xFF are of v5 only (flags_of).
     append_int(out, static_cast<uint8_t>(flags));
   }
   if (!p.values.empty()) {
@@ -89,6 +97,7 @@ void append_parameters(Bytes& out, int version, const Parameters& p) {
 
 }  // namespace
 
+// [string map]: u16 count, then pairs of [string].
 void append_startup(Bytes& out, const RequestHead& head, std::span<const StartupOption> options) {
   RequestWriter request(out, head, Opcode::kStartup);
   append_int(out, static_cast<uint16_t>(options.size()));
@@ -126,6 +135,7 @@ void append_execute(Bytes& out, const RequestHead& head, BytesView id, BytesView
                     const Parameters& parameters) {
   RequestWriter request(out, head, Opcode::kExecute);
   append_short_bytes(out, id);
+  // The server compares it with what it would send, and sends metadata only where they differ.
   if (head.version >= 5) append_short_bytes(out, result_metadata_id);
   append_parameters(out, head.version, parameters);
   request.finish();
@@ -136,6 +146,7 @@ void append_batch(Bytes& out, const RequestHead& head, BatchType type,
   RequestWriter request(out, head, Opcode::kBatch);
   append_int(out, static_cast<uint8_t>(type));
   append_int(out, static_cast<uint16_t>(statements.size()));
+  // Kind 0: a text, 1: an id. Values of a batch have no names.
   for (const BatchStatement& statement : statements) {
     append_int(out, static_cast<uint8_t>(statement.prepared));
     if (statement.prepared) {

@@ -10,6 +10,7 @@
 namespace tetrad::cql::client {
 namespace {
 
+// Every read_* below may go on past a failure, with zeros; the caller asks ok() at the end.
 std::unexpected<Error> malformed(const WireReader& reader) {
   return std::unexpected<Error>(reader.error());
 }
@@ -22,6 +23,7 @@ std::string read_string(WireReader& reader, const char* what) {
   return std::string(reader.string(what));
 }
 
+// Ends at the first string that is not whole.
 std::vector<std::string> read_string_list(WireReader& reader, const char* what) {
   std::vector<std::string> strings;
   const uint16_t count = reader.u16(what);
@@ -29,6 +31,7 @@ std::vector<std::string> read_string_list(WireReader& reader, const char* what) 
   return strings;
 }
 
+// v5 says of each replica why it failed; before, the number alone was sent.
 std::vector<std::pair<std::string, uint16_t>> read_failures(WireReader& reader, int version) {
   std::vector<std::pair<std::string, uint16_t>> failures;
   const int32_t count = reader.i32("failures");
@@ -44,10 +47,12 @@ std::vector<std::pair<std::string, uint16_t>> read_failures(WireReader& reader, 
   return failures;
 }
 
+// A name that a newer server has and this program does not is taken for SIMPLE.
 base::WriteType read_write_type(WireReader& reader) {
   return parse_write_type(reader.string("write type")).value_or(base::WriteType::kSimple);
 }
 
+// What timeouts and failures begin with: level, received, required.
 template <class Detail>
 void read_outcome(WireReader& reader, Detail& detail) {
   detail.level = read_level(reader);
@@ -55,6 +60,7 @@ void read_outcome(WireReader& reader, Detail& detail) {
   detail.required = reader.i32("required");
 }
 
+// One table: behind code and message each code has its own fields (native protocol v5, section 9).
 std::optional<base::ErrorDetail> read_detail(WireReader& reader, int version, ErrorCode code) {
   base::TimeoutDetail timeout{};
   base::FailureDetail failure{};
@@ -110,6 +116,7 @@ std::optional<base::ErrorDetail> read_detail(WireReader& reader, int version, Er
   }
 }
 
+// An unknown number keeps its text, as a server error.
 ErrorReply read_error(WireReader& reader, int version) {
   ErrorReply reply;
   reply.wire_code = static_cast<uint32_t>(reader.i32("error code"));
@@ -121,6 +128,7 @@ ErrorReply read_error(WireReader& reader, int version) {
   return reply;
 }
 
+// `global`: keyspace and table stand once in front.
 Result<std::vector<Column>> read_columns(WireReader& reader, bool global, int32_t count) {
   std::vector<Column> columns;
   Column column;
@@ -144,6 +152,7 @@ Result<std::vector<Column>> read_columns(WireReader& reader, bool global, int32_
   return columns;
 }
 
+// 0x01 global table, 0x02 more pages, 0x04 no metadata, 0x08 the metadata has changed.
 Result<Metadata> read_metadata(WireReader& reader, bool of_markers, int version) {
   Metadata metadata;
   const auto flags = static_cast<uint32_t>(reader.i32("flags"));
@@ -173,6 +182,7 @@ Result<Reply> read_rows(WireReader& reader, int version) {
   if (rows.row_count < 0) return fail(ErrorCode::kProtocol, "{} rows", rows.row_count);
   for (int32_t row = 0; row < rows.row_count && reader.ok(); ++row) {
     for (int32_t i = 0; i < rows.metadata.column_count && reader.ok(); ++i) reader.bytes("cell");
+    // Rows without columns have no bytes, and their number is the server's word alone.
     if (rows.metadata.column_count == 0) break;
   }
   if (!reader.ok()) return malformed(reader);
@@ -180,6 +190,7 @@ Result<Reply> read_rows(WireReader& reader, int version) {
   return rows;
 }
 
+// Of a result and of an event alike.
 Result<SchemaChange> read_schema_change(WireReader& reader) {
   SchemaChange change;
   const auto kind = parse_schema_change_kind(reader.string("change"));
@@ -196,6 +207,7 @@ Result<SchemaChange> read_schema_change(WireReader& reader) {
   return change;
 }
 
+// Two descriptions, of the markers and of the result; only the first has partition key markers.
 Result<Reply> read_prepared(WireReader& reader, int version) {
   PreparedReply prepared;
   prepared.id = reader.short_bytes("statement id");
@@ -205,6 +217,7 @@ Result<Reply> read_prepared(WireReader& reader, int version) {
   return prepared;
 }
 
+// 1 Void, 2 Rows, 3 Set_keyspace, 4 Prepared, 5 Schema_change.
 Result<Reply> read_result(WireReader& reader, int version) {
   const int32_t kind = reader.i32("kind of result");
   switch (kind) {
@@ -225,6 +238,7 @@ Result<Reply> read_result(WireReader& reader, int version) {
   }
 }
 
+// Anything but a schema change is about a node.
 Result<Reply> read_event(WireReader& reader) {
   const std::string type = read_string(reader, "event type");
   if (type == "SCHEMA_CHANGE") {
@@ -248,6 +262,7 @@ SupportedReply read_supported(WireReader& reader) {
   return supported;
 }
 
+// One table: each opcode of a response.
 Result<Reply> read_reply(WireReader& reader, Opcode opcode, int version) {
   switch (opcode) {
     case Opcode::kError:
@@ -271,6 +286,7 @@ Result<Reply> read_reply(WireReader& reader, Opcode opcode, int version) {
   }
 }
 
+// In this order, each only if its flag is set: tracing id, warnings, custom payload.
 void read_prefix(WireReader& reader, uint8_t flags, Response& out) {
   if ((flags & envelope_flag::kTracing) != 0) {
     const BytesView id = reader.raw(16, "tracing id");
@@ -292,6 +308,7 @@ void read_prefix(WireReader& reader, uint8_t flags, Response& out) {
 
 }  // namespace
 
+// No check: read_rows() has walked over all cells.
 std::optional<BytesView> CellReader::next() {
   const auto size = base::load_big_endian<int32_t>(rest_.data());
   rest_.remove_prefix(sizeof(size));

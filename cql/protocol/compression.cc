@@ -19,6 +19,7 @@ constexpr size_t kLengthBytes = 4;
 constexpr uint64_t kLz4RatioMax = 255;
 constexpr uint64_t kSnappyRatioMax = 32;
 
+// What is wrong with a body is of no use to a client whose compressor is broken: one text for all.
 std::unexpected<Error> broken(Compression compression) {
   return fail(ErrorCode::kProtocol, "Malformed {} body", name_of(compression));
 }
@@ -64,6 +65,7 @@ Result<uint64_t> declared_body_bytes(Compression compression, BytesView body) {
   return declared;
 }
 
+// `size` is what declared_body_bytes() has answered; the result must fill it exactly.
 Result<void> decompress_body(Compression compression, BytesView body, char* to, size_t size) {
   if (compression == Compression::kLz4) {
     if (body.size() < kLengthBytes) return broken(compression);
@@ -91,6 +93,7 @@ bool append_compressed_body(Compression compression, BytesView body, Bytes& out)
     });
     if (out.size() - start < body.size()) return true;
   }
+  // Not smaller: the caller sends the body as it is.
   out.resize(start);
   return false;
 }
@@ -107,6 +110,7 @@ Result<void> decompress_lz4_block(BytesView block, char* to, size_t size) {
   return {};
 }
 
+// False: it would not be smaller, and `out` is as it was.
 bool append_lz4_block(BytesView bytes, Bytes& out) {
   if (bytes.size() < 2) return false;
   // Room for one byte less than the input: LZ4 gives up when it cannot win.

@@ -12,6 +12,8 @@ namespace tetrad::cql {
 /// constructor and finish().
 class EnvelopeWriter {
  public:
+  /// Writes the header with a length of 0 and what precedes a message (tracing id, warnings,
+  /// payload).
   EnvelopeWriter(Bytes& out, const ReplyHead& head, Opcode opcode);
   /// Patches the length in; the body is complete.
   void finish();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The only file that knows the numbers of errors on the wire (native protocol v5, section 9).
 #include "cql/protocol/error_code.h"
 
 #include <array>
@@ -7,6 +8,7 @@
 namespace tetrad::cql {
 namespace {
 
+// Codes that are not in it are between rooms; a client that meets one sees a server error.
 constexpr std::pair<ErrorCode, uint32_t> kCodes[] = {
     {ErrorCode::kServerError, 0x0000},     {ErrorCode::kProtocol, 0x000A},
     {ErrorCode::kBadCredentials, 0x0100},  {ErrorCode::kUnavailable, 0x1000},
@@ -20,6 +22,7 @@ constexpr std::pair<ErrorCode, uint32_t> kCodes[] = {
     {ErrorCode::kUnprepared, 0x2500},
 };
 
+// By WriteType.
 constexpr std::string_view kWriteTypes[] = {"SIMPLE",    "BATCH", "UNLOGGED_BATCH", "COUNTER",
                                             "BATCH_LOG", "CAS",   "VIEW",           "CDC"};
 
@@ -37,6 +40,8 @@ std::optional<ErrorCode> error_code_of_wire(uint32_t wire) {
   return std::nullopt;
 }
 
+// Older versions lack codes; each is replaced by the one whose meaning to a driver's retry policy
+// is nearest, as Cassandra does.
 ErrorCode downgrade_error_code(ErrorCode code, int version) {
   if (code == ErrorCode::kCasWriteUnknown && version < 5) return ErrorCode::kWriteTimeout;
   if (version >= 4) return code;

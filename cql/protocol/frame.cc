@@ -20,6 +20,7 @@ std::string_view name_of(Opcode opcode) {
   return index < std::size(names) && !names[index].empty() ? names[index] : "UNKNOWN";
 }
 
+// Two lists, so that a number that is no opcode is neither.
 bool is_request(Opcode opcode) {
   switch (opcode) {
     case Opcode::kStartup:
@@ -59,6 +60,7 @@ EnvelopeHeader decode_envelope_header(const char* bytes) {
   header.response = (first & kResponseBit) != 0;
   header.flags = static_cast<uint8_t>(bytes[1]);
   header.stream = base::load_big_endian<int16_t>(bytes + 2);
+  // Any byte: who uses it asks is_request() first.
   header.opcode = static_cast<Opcode>(static_cast<uint8_t>(bytes[4]));
   header.body_bytes = base::load_big_endian<int32_t>(bytes + 5);
   return header;
@@ -72,6 +74,7 @@ void encode_envelope_header(char* to, const EnvelopeHeader& header) {
   base::store_big_endian(to + 5, header.body_bytes);
 }
 
+// The text is Cassandra's, since drivers look for "supported versions".
 std::string version_refusal_text(int version) {
   return fmt::format(
       "Invalid or unsupported protocol version ({}); supported versions are (3/v3, 4/v4, 5/v5)",

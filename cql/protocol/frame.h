@@ -17,12 +17,16 @@ namespace tetrad::cql {
 
 inline constexpr int kProtocolVersionMin = 3;
 inline constexpr int kProtocolVersionMax = 5;
+// All three versions have the same nine bytes.
 inline constexpr size_t kEnvelopeHeaderBytes = 9;
 inline constexpr uint8_t kResponseBit = 0x80;
+// Streams of requests are not negative.
 inline constexpr int16_t kEventStream = -1;
 
 /// The messages of native protocol v3 to v5, by their numbers on the wire.
+/// Example, a QUERY of v4 on stream 1 with a body of 10 bytes begins 04 00 0001 07 0000000a.
 enum class Opcode : uint8_t {
+  // 0x04 was CREDENTIALS in v1.
   kError = 0x00,
   kStartup = 0x01,
   kReady = 0x02,
@@ -44,21 +48,27 @@ enum class Opcode : uint8_t {
 /// "QUERY"; "UNKNOWN" for a number that is no opcode.
 std::string_view name_of(Opcode opcode);
 /// Whether a client (or else a server) sends this opcode.
+/// A number that is no opcode is neither.
 bool is_request(Opcode opcode);
 bool is_response(Opcode opcode);
 
 namespace envelope_flag {
+// In v5 compression is a matter of segments (segment.h).
 inline constexpr uint8_t kCompressed = 0x01;     // v3 and v4 only; ignored in v5
 inline constexpr uint8_t kTracing = 0x02;        // request: asks; response: an id comes first
 inline constexpr uint8_t kCustomPayload = 0x04;  // v4+
 inline constexpr uint8_t kWarnings = 0x08;       // v4+, responses
+// A client sets it to speak a version that is still in the making; no version served is.
 inline constexpr uint8_t kUseBeta = 0x10;
 }  // namespace envelope_flag
 
 /// What STARTUP asked for. Snappy exists in v3 and v4 only.
+/// One for a connection, from STARTUP on; of v5 LZ4 only.
 enum class Compression : uint8_t { kNone, kLz4, kSnappy };
 
 /// The nine bytes before each body, decoded but not yet checked against what the connection allows.
+/// body_bytes may be negative or huge here: FrameDecoder compares it with the limit before it waits
+/// for a body.
 struct EnvelopeHeader {
   uint8_t version = 0;  // without the response bit
   bool response = false;

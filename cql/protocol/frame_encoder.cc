@@ -62,6 +62,7 @@ void FrameEncoder::finish_turn(Bytes& wire) {
   bare_bytes_ = 0;
 }
 
+// Called when a connection is idle, so that its memory is not kept for the next large answer.
 void FrameEncoder::release_idle() {
   if (pending_.empty()) Bytes().swap(pending_);
 }

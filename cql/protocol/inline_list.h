@@ -16,6 +16,7 @@ namespace tetrad::cql {
 /// them are on the heap.
 template <class T, size_t N>
 class InlineList {
+  // Items are copied as bytes and never destroyed.
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
  public:
@@ -37,6 +38,7 @@ class InlineList {
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  // Good until the list grows: push_back() and reserve() may move the items.
   const T* data() const { return heap_ ? heap_.get() : inline_items_; }
   T* data() { return heap_ ? heap_.get() : inline_items_; }
   const T& operator[](size_t i) const { return data()[i]; }
@@ -46,6 +48,7 @@ class InlineList {
   std::span<const T> span() const { return {data(), size_}; }
   operator std::span<const T>() const { return span(); }
 
+  // Keeps the memory on the heap, if there is some, for the next items.
   void clear() { size_ = 0; }
   /// Room for `capacity` in all, or more. The caller has bounded it.
   void reserve(size_t capacity) {
@@ -58,6 +61,7 @@ class InlineList {
   }
   void push_back(const T& item) {
     if (size_ == capacity_) {
+      // The item may be one of this list, which reserve() frees.
       const T kept = item;
       reserve(capacity_ + 1);
       data()[size_++] = kept;
@@ -67,6 +71,7 @@ class InlineList {
   }
 
  private:
+  // Behind what is there. The items themselves need no copy constructor.
   void append(const InlineList& other) {
     reserve(size_ + other.size_);
     std::copy_n(other.data(), other.size_, data() + size_);
@@ -83,6 +88,7 @@ class InlineList {
 
   std::unique_ptr<T[]> heap_;
   size_t size_ = 0;
+  // N as long as heap_ is null.
   size_t capacity_ = N;
   union {  // members beyond size_ are never read, so none is initialised
     T inline_items_[N];

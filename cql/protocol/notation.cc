@@ -44,6 +44,7 @@ BytesView WireReader::utf8(BytesView text, const char* what) {
   return {};
 }
 
+// A negative length is no null here: statements always have a text.
 BytesView WireReader::long_string(const char* what) {
   const int32_t size = i32(what);
   if (size < 0) fail(what);
@@ -81,6 +82,7 @@ void append_long_string(Bytes& out, std::string_view text) {
   out.append(text);
 }
 
+// The caller keeps them below 64 KiB: ids and tokens.
 void append_short_bytes(Bytes& out, BytesView bytes) {
   append_int(out, static_cast<uint16_t>(bytes.size()));
   out.append(bytes);
@@ -91,6 +93,7 @@ void append_bytes(Bytes& out, std::optional<BytesView> bytes) {
   if (bytes) out.append(*bytes);
 }
 
+// One byte of length, the address, four bytes of port.
 void append_inet(Bytes& out, const Inet& inet) {
   append_int(out, inet.size);
   out.append(inet.address());

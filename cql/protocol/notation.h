@@ -23,11 +23,14 @@ class WireReader {
 
   bool ok() const { return failed_at_ == nullptr; }
   size_t remaining() const { return static_cast<size_t>(end_ - next_); }
+  /// What is not read yet; empty after a failure.
   BytesView rest() const { return {next_, remaining()}; }
   /// kProtocol, naming what could not be read.
   Error error() const;
 
   // `what` names the thing in errors and outlives the reader.
+  // Each returns zero or an empty view once a read has failed, so that loops over counts end by
+  // themselves when they also ask ok().
   uint8_t u8(const char* what) { return fixed<uint8_t>(what); }
   uint16_t u16(const char* what) { return fixed<uint16_t>(what); }
   int32_t i32(const char* what) { return fixed<int32_t>(what); }
@@ -73,6 +76,7 @@ class WireReader {
     next_ += sizeof(Int);
     return value;
   }
+  // `text` itself if it is UTF-8, otherwise a failure.
   BytesView utf8(BytesView text, const char* what);
   void fail(const char* what, bool bad_utf8 = false) {
     if (failed_at_ == nullptr) {
@@ -84,6 +88,7 @@ class WireReader {
 
   const char* next_;
   const char* end_;
+  // Null: nothing has failed. The name of the first thing that could not be read.
   const char* failed_at_ = nullptr;
   bool bad_utf8_ = false;
 };
@@ -110,6 +115,7 @@ void append_string_list(Bytes& out, const Strings& strings) {
 }
 
 /// Whether two ASCII texts are equal without regard to case.
+/// For names of options and events; other letters than ASCII are compared as they are.
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 
 }  // namespace tetrad::cql

@@ -183,6 +183,7 @@ Result<void> read_startup(WireReader& reader, int version, StartupRequest& out) 
   return read_compression(out, version, out.compression);
 }
 
+// Flags came with v5; only 0x01, a keyspace, is known.
 Result<void> read_prepare(WireReader& reader, int version, PrepareRequest& out) {
   out.text = reader.long_string("statement");
   if (version >= 5) {
@@ -193,12 +194,15 @@ Result<void> read_prepare(WireReader& reader, int version, PrepareRequest& out) 
   return {};
 }
 
+// The id of the metadata is compared by whoever answers: a client of v5 may have an old one.
 Result<void> read_execute(WireReader& reader, int version, ExecuteRequest& out) {
   out.id = reader.short_bytes("statement id");
   if (version >= 5) out.result_metadata_id = reader.short_bytes("result metadata id");
   return read_parameters(reader, version, false, out.parameters);
 }
 
+// Each statement brings its own values; they go into one list, and the statement notes its part of
+// it.
 Result<void> read_batch(WireReader& reader, int version, BatchRequest& out) {
   const uint8_t type = reader.u8("batch type");
   if (type > static_cast<uint8_t>(BatchType::kCounter)) {
@@ -228,6 +232,7 @@ Result<void> read_batch(WireReader& reader, int version, BatchRequest& out) {
   return read_parameters(reader, version, true, out.parameters);
 }
 
+// Names in any case, as Java's valueOf of an upper-cased word in Cassandra.
 Result<void> read_register(WireReader& reader, RegisterRequest& out) {
   const uint16_t count = reader.u16("event types");
   for (uint16_t i = 0; i < count && reader.ok(); ++i) {
@@ -247,6 +252,7 @@ Result<void> read_register(WireReader& reader, RegisterRequest& out) {
   return {};
 }
 
+// Where a request has one, it stands before the message.
 Result<void> read_custom_payload(WireReader& reader, int version, PayloadEntries& out) {
   if (version < 4) {
     return fail(ErrorCode::kProtocol,
@@ -264,6 +270,7 @@ Result<void> read_custom_payload(WireReader& reader, int version, PayloadEntries
   return {};
 }
 
+// The most frequent ones first.
 Result<void> read_message(WireReader& reader, Opcode opcode, int version, RequestMessage& out) {
   switch (opcode) {
     case Opcode::kExecute:

@@ -17,6 +17,7 @@
 namespace tetrad::cql {
 
 /// A value bound to a marker: [value] of the protocol.
+/// The type is not known here: whether the bytes are a value of it is checked when it is bound.
 struct WireValue {
   /// Null and unset differ since v4: unset leaves a column as it is.
   enum class Kind : uint8_t { kNull, kUnset, kBytes };
@@ -41,6 +42,8 @@ using PayloadEntries = std::vector<std::pair<BytesView, std::optional<BytesView>
 
 /// What QUERY, EXECUTE and BATCH say beside the statement.
 struct QueryParameters {
+  // Optional members are unset when the request does not have the field, or its version has no such
+  // field.
   ConsistencyLevel consistency = ConsistencyLevel::kOne;
   std::optional<ConsistencyLevel> serial_consistency;  // kSerial or kLocalSerial
   bool skip_metadata = false;
@@ -54,6 +57,8 @@ struct QueryParameters {
 };
 
 /// STARTUP: the first request of a connection, after OPTIONS at most.
+/// Known options: CQL_VERSION (required), COMPRESSION, THROW_ON_OVERLOAD; drivers also send
+/// DRIVER_NAME and DRIVER_VERSION.
 struct StartupRequest {
   std::vector<std::pair<BytesView, BytesView>> options;  // as sent, in order
   BytesView cql_version;
@@ -67,18 +72,22 @@ struct StartupRequest {
 struct OptionsRequest {};
 
 /// QUERY: a statement to parse and run at once.
+/// The text is UTF-8, which the decoder has checked.
 struct QueryRequest {
   BytesView text;
   QueryParameters parameters;
 };
 
 /// PREPARE: a statement to parse and keep.
+/// `keyspace` stands for the one in use where the statement names none.
 struct PrepareRequest {
   BytesView text;
   std::optional<BytesView> keyspace;  // v5
 };
 
 /// EXECUTE: a statement that PREPARE gave an id.
+/// result_metadata_id is the one that the client has; when it is out of date the answer brings the
+/// new metadata.
 struct ExecuteRequest {
   BytesView id;
   std::optional<BytesView> result_metadata_id;  // v5
@@ -90,6 +99,7 @@ enum class BatchType : uint8_t { kLogged = 0, kUnlogged = 1, kCounter = 2 };
 
 /// BATCH: statements that change rows, with one consistency level and at most one timestamp for
 /// all.
+/// Timestamp and serial consistency of `parameters` hold for all statements; it has no values.
 struct BatchRequest {
   /// One statement: a text or an id, and its part of the values.
   struct Statement {
@@ -108,6 +118,7 @@ struct BatchRequest {
 };
 
 /// The events a connection wants.
+/// A second REGISTER adds to the first.
 struct RegisterRequest {
   bool topology_change = false;
   bool status_change = false;
@@ -124,6 +135,7 @@ using RequestMessage =
                  BatchRequest, RegisterRequest, AuthResponseRequest>;
 
 /// A decoded request with what its envelope carries beside the message.
+/// Lives no longer than the pin of its envelope.
 struct Request {
   RequestMessage message;
   PayloadEntries custom_payload;  // v4+
@@ -138,6 +150,7 @@ struct PlainCredentials {
   BytesView user, password;
 };
 /// Fails with kBadCredentials when the token is null or malformed.
+/// Neither is empty, and there is no NUL in the password.
 Result<PlainCredentials> decode_plain_token(std::optional<BytesView> token);
 
 }  // namespace tetrad::cql

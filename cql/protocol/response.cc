@@ -21,6 +21,7 @@ constexpr int32_t kSchemaChange = 5;
 constexpr uint32_t kGlobalTable = 0x01;
 constexpr uint32_t kNoMetadata = 0x04;
 
+// A message that is one [string].
 void append_message(Bytes& out, const ReplyHead& head, Opcode opcode, std::string_view text) {
   EnvelopeWriter envelope(out, head, opcode);
   append_string(out, text);
@@ -52,6 +53,7 @@ void append_marker_metadata(Bytes& out, int version, const PreparedReply& prepar
   append_column_specs(out, prepared.markers, version);
 }
 
+// Null: the statement gives no rows, or a conditional one, whose columns are known when it has run.
 void append_result_metadata(Bytes& out, int version, const EncodedMetadata* metadata) {
   if (metadata == nullptr) {
     append_int(out, kNoMetadata);
@@ -65,6 +67,7 @@ void append_result_metadata(Bytes& out, int version, const EncodedMetadata* meta
 
 }  // namespace
 
+// In the order of the flags in the header: tracing id, warnings, custom payload.
 EnvelopeWriter::EnvelopeWriter(Bytes& out, const ReplyHead& head, Opcode opcode)
     : out_(out), start_(out.size()) {
   EnvelopeHeader header;
@@ -122,6 +125,7 @@ void append_auth_success(Bytes& out, const ReplyHead& head, std::optional<BytesV
   envelope.finish();
 }
 
+// [string multimap].
 void append_supported(Bytes& out, const ReplyHead& head, std::span<const SupportedOption> options) {
   EnvelopeWriter envelope(out, head, Opcode::kSupported);
   append_int(out, static_cast<uint16_t>(options.size()));
@@ -175,6 +179,7 @@ void append_topology_event(Bytes& out, int version, TopologyChange change, const
   envelope.finish();
 }
 
+// Type, change and address as [string], [string] and [inet], as for topology.
 void append_status_event(Bytes& out, int version, StatusChange change, const Inet& node) {
   EnvelopeWriter envelope(out, {.version = version, .stream = kEventStream}, Opcode::kEvent);
   append_string(out, "STATUS_CHANGE");

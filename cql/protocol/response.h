@@ -22,6 +22,8 @@ namespace tetrad::cql {
 
 /// Whom an answer goes to, and what precedes its message.
 struct ReplyHead {
+  // The version and stream of the request; of an event the version of the connection and
+  // kEventStream.
   int version = kProtocolVersionMax;
   int16_t stream = 0;
   const Uuid* tracing_id = nullptr;
@@ -40,6 +42,8 @@ void append_auth_success(Bytes& out, const ReplyHead& head, std::optional<BytesV
 
 /// The name of an option and what it may be.
 using SupportedOption = std::pair<std::string, std::vector<std::string>>;
+/// SUPPORTED, the answer to OPTIONS: "CQL_VERSION", "COMPRESSION", "PROTOCOL_VERSIONS" and their
+/// values.
 void append_supported(Bytes& out, const ReplyHead& head, std::span<const SupportedOption> options);
 
 /// ERROR with the extras of its code, downgraded for older versions (error_code.h). Internal codes
@@ -114,11 +118,13 @@ class RowsWriter {
     ++cells_;
   }
   /// After the cells of every column.
+  /// Asserts that there were as many cells as columns.
   void end_row();
   int32_t row_count() const { return rows_; }
   /// Bytes of the envelope so far.
   size_t size() const { return out_.size() - start_; }
 
+  /// At most one of these three, once; nothing may be added afterwards.
   void finish();
   /// finish() for a page whose successor is known only now: moves the rows to make room.
   void finish_with_more_pages(BytesView paging_state);
@@ -131,6 +137,7 @@ class RowsWriter {
   const size_t columns_;
   const int version_;
   const int16_t stream_;
+  // Offsets in out_ of fields that are patched when the page ends.
   size_t metadata_flags_at_ = 0;
   size_t row_count_at_ = 0;
   size_t cells_ = 0;

@@ -14,12 +14,14 @@
 
 namespace tetrad::cql {
 
+// The usual case of a SELECT; then the names are sent once.
 bool has_global_table(std::span<const WireColumn> columns) {
   return !columns.empty() && std::all_of(columns.begin(), columns.end(), [&](const auto& column) {
     return column.keyspace == columns[0].keyspace && column.table == columns[0].table;
   });
 }
 
+// [keyspace, table of all], then for each column [keyspace, table,] name, type.
 void append_column_specs(Bytes& out, std::span<const WireColumn> columns, int version) {
   const bool global = has_global_table(columns);
   if (global) {
@@ -37,6 +39,7 @@ void append_column_specs(Bytes& out, std::span<const WireColumn> columns, int ve
   }
 }
 
+// Over the newest version's encoding, whatever the client speaks: one id for all.
 MetadataId metadata_id_of(std::span<const WireColumn> columns) {
   Bytes encoded;
   append_column_specs(encoded, columns, kProtocolVersionMax);
@@ -74,6 +77,7 @@ BytesView EncodedMetadata::encoded(int version) const {
   TETRAD_ASSERT(version >= kProtocolVersionMin && version <= kProtocolVersionMax);
   TETRAD_ASSERT(only_version_ == 0 || version == only_version_);
   auto i = static_cast<size_t>(version - kProtocolVersionMin);
+  // The next newer version that differs.
   if (only_version_ == 0)
     while (encoded_[i].empty() && i + 1 < encoded_.size()) ++i;
   return encoded_[i];

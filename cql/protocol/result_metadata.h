@@ -15,6 +15,7 @@
 namespace tetrad::cql {
 
 /// A column as this room sees it: views into whatever describes it above.
+/// The type must outlive the view, as the names must.
 struct WireColumn {
   std::string_view keyspace, table, name;
   const DataType* type = nullptr;
@@ -45,6 +46,7 @@ void append_column_specs(Bytes& out, std::span<const WireColumn> columns, int ve
 MetadataId metadata_id_of(std::span<const WireColumn> columns);
 
 /// The columns of a result, encoded once. Keeps nothing of the columns. Immutable: shards share it.
+/// Every page of a SELECT begins with these bytes, so they are made when the statement is prepared.
 class EncodedMetadata {
  public:
   /// No columns: the metadata of what gives no rows.

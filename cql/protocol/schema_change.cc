@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// The words of SCHEMA_CHANGE (native protocol v5, 4.2.5.5 and 4.2.6).
 #include "cql/protocol/schema_change.h"
 
 namespace tetrad::cql {
 namespace {
 
+// By Kind and by Target.
 constexpr std::string_view kKinds[] = {"CREATED", "UPDATED", "DROPPED"};
 constexpr std::string_view kTargets[] = {"KEYSPACE", "TABLE", "TYPE", "FUNCTION", "AGGREGATE"};
 

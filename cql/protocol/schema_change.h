@@ -11,6 +11,9 @@
 namespace tetrad::cql {
 
 /// One change of one object of the schema. A plain value.
+/// Drivers refresh what it names in their copy of the schema. In bytes: three or four [string]s,
+/// change, target, keyspace and name, and a [string list] of argument types behind the name of a
+/// function.
 struct SchemaChange {
   /// What happened to the target.
   enum class Kind : uint8_t { kCreated, kUpdated, kDropped };
@@ -28,6 +31,7 @@ struct SchemaChange {
 
 std::string_view name_of(SchemaChange::Kind kind);      // "CREATED"
 std::string_view name_of(SchemaChange::Target target);  // "KEYSPACE"
+/// Upper case only. Unset: no such word.
 std::optional<SchemaChange::Kind> parse_schema_change_kind(std::string_view name);
 std::optional<SchemaChange::Target> parse_schema_change_target(std::string_view name);
 

@@ -18,6 +18,7 @@ constexpr uint32_t kCrc24Initial = 0x875060;
 constexpr uint32_t kCrc24Polynomial = 0x1974F0B;
 constexpr uint32_t kLengthMask = 0x1FFFF;
 
+// Byte by byte with a table, from the highest bit on: headers have three or five bytes only.
 constexpr std::array<uint32_t, 256> make_crc24_table() {
   std::array<uint32_t, 256> table{};
   for (uint32_t i = 0; i < 256; ++i) {
@@ -59,6 +60,8 @@ uint32_t segment_crc32(BytesView bytes) {
 }
 
 Result<SegmentHeader> decode_segment_header(const char* bytes, bool lz4) {
+  // 3 bytes: 17 bits of length, one flag. 5 bytes: 17 bits before and 17 bits after compression,
+  // one flag.
   const size_t fields = lz4 ? 5 : 3;
   const auto sent = static_cast<uint32_t>(load_little_endian(bytes + fields, 3));
   const uint32_t computed = crc24({bytes, fields});
@@ -135,6 +138,7 @@ void append_segments(Bytes& out, BytesView envelopes, bool lz4) {
     const auto body = base::load_big_endian<uint32_t>(envelopes.data() + next + 5);
     const size_t size = kEnvelopeHeaderBytes + body;
     TETRAD_ASSERT(size <= envelopes.size() - next);
+    // It does not fit behind the others: they leave first, and it begins a segment of its own.
     if (next - start + size > kSegmentPayloadBytesMax) flush();
     if (size <= kSegmentPayloadBytesMax) {
       next += size;

@@ -21,6 +21,7 @@ constexpr int kMappedBits = 96;  // before an IPv4 address that is mapped into I
 Bytes masked(Bytes address, uint8_t bits) {
   for (size_t i = 0; i < address.size(); ++i) {
     const size_t kept = bits > 8 * i ? std::min<size_t>(bits - 8 * i, 8) : 0;
+    // 0xFF00 shifted by the number of bits that stay: 3 of them leave 0xE0 in the low byte.
     const auto mask = static_cast<uint8_t>(0xFF00u >> kept);
     address[i] = static_cast<char>(static_cast<uint8_t>(address[i]) & mask);
   }
@@ -42,11 +43,14 @@ Result<AddressRange> AddressRange::parse(std::string_view text) {
   if (error != std::errc() || end != bits_text.data() + bits_text.size()) return refused();
   auto bytes = parse_inet(address);
   if (!bytes) return refused();
+  // "::ffff:10.0.0.0/104" means 10.0.0.0/8: parse_inet() gives four bytes, the bits are counted
+  // without the prefix.
   const bool is_mapped = bytes->size() == 4 && address.find(':') != std::string_view::npos;
   if (is_mapped) bits -= kMappedBits;
   if (bits < 0 || bits > static_cast<int>(8 * bytes->size())) return refused();
   AddressRange range;
   range.prefix_bits = static_cast<uint8_t>(bits);
+  // "10.1.2.3/8" becomes "10.0.0.0/8", as in Cassandra, so that equal ranges have equal texts.
   range.start = masked(std::move(*bytes), range.prefix_bits);
   return range;
 }
@@ -73,6 +77,7 @@ Result<AddressGroup> make_address_group(std::string name, std::span<const std::s
   return group;
 }
 
+// The name may have any letters, also slashes: nothing is cut out of the key again but the prefix.
 std::string address_group_key(std::string_view name) {
   return std::string(kAddressGroupPrefix) + std::string(name);
 }
@@ -87,6 +92,8 @@ std::string address_group_text(const AddressGroup& group) {
 Result<AddressGroupPtr> read_address_group_text(const std::string& text) {
   return read_object_text(
       text, "CIDR group", kFormat, [](const json& in) -> Result<AddressGroupPtr> {
+        // With the checks of a statement: a damaged text must not put more into memory than a
+        // statement could.
         TETRAD_TRY(AddressGroup group,
                    make_address_group(in.at("name").get<std::string>(),
                                       in.at("cidrs").get<std::vector<std::string>>()));
@@ -106,6 +113,7 @@ AddressGroups::AddressGroups(Groups groups) : groups_(std::move(groups)) {
 
 std::set<std::string> AddressGroups::groups_of(BytesView address) const {
   const auto& by_length = address.size() == 4 ? of_v4_ : of_v6_;
+  // The longest prefix comes first, and the first that fits ends the search.
   for (const auto& [bits, by_start] : by_length) {
     const auto found = by_start.find(masked(Bytes(address), bits));
     if (found != by_start.end()) return found->second;

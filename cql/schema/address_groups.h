@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of client addresses (CIDR groups), to which roles may be bound. Objects of the metadata,
 // one for each group, so that every node knows them without asking.
+//
+// Which group an address is in is asked once for each connection and again when the schema has
+// changed (execute/address_filter.h), so the tables are made when a snapshot is built, and not on
+// each request.
 #pragma once
 
 #include <array>
@@ -31,6 +35,7 @@ struct AddressRange {
   auto operator<=>(const AddressRange&) const = default;
 };
 
+/// A named set of ranges, which ACCESS FROM CIDRS names. Immutable once it is an AddressGroupPtr.
 struct AddressGroup {
   std::string name;
   std::set<AddressRange> ranges;  // not empty
@@ -38,6 +43,7 @@ struct AddressGroup {
 };
 using AddressGroupPtr = std::shared_ptr<const AddressGroup>;
 
+// Of one group: bytes of its name and number of its ranges.
 inline constexpr size_t kAddressGroupNameBytesMax = 512, kAddressGroupRangesMax = 4'096;
 // Of a cluster: each change of one goes through all of them.
 inline constexpr size_t kAddressGroupsMax = 1'000, kAddressRangesMax = 10'000;
@@ -46,8 +52,11 @@ inline constexpr size_t kAddressGroupsMax = 1'000, kAddressRangesMax = 10'000;
 Result<AddressGroup> make_address_group(std::string name, std::span<const std::string> ranges);
 
 // As the metadata keeps it.
+// The key is "cidr_group/<name>"; the text, for example:
+//  {"cidrs":["10.0.0.0/8"],"format":1,"name":"office"}
 inline constexpr std::string_view kAddressGroupPrefix = "cidr_group/";
 std::string address_group_key(std::string_view name);
+/// A set sorts its ranges, so equal groups have equal texts.
 std::string address_group_text(const AddressGroup& group);
 /// Errors: kCorruption.
 Result<AddressGroupPtr> read_address_group_text(const std::string& text);
@@ -57,6 +66,7 @@ class AddressGroups {
  public:
   using Groups = std::map<std::string, AddressGroupPtr, std::less<>>;
   AddressGroups() = default;
+  /// Builds the tables by length of prefix: once for each version of the metadata.
   explicit AddressGroups(Groups groups);
 
   const Groups& all() const { return groups_; }

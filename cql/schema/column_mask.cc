@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Masks as text, and when two are the same.
 #include "cql/schema/column_mask.h"
 
 #include <algorithm>
@@ -18,6 +19,8 @@ std::string ColumnMask::cql_text() const {
   return out + ")";
 }
 
+// The first of `types` is the column's, which the mask does not keep; frozen or not makes no other
+// function.
 bool ColumnMask::calls(const TypePtr& type, std::string_view in_keyspace, std::string_view name,
                        const std::vector<TypePtr>& types) const {
   if (keyspace != in_keyspace || function != name || types.size() != argument_types.size() + 1)

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mask of a column: what is shown in place of its values to who may not see them.
+//
+// Made by MASKED WITH in CREATE TABLE or ALTER TABLE; a role with UNMASK sees the values,
+// SELECT_MASKED lets a role query the column without seeing them. How statements apply a mask:
+// prepare/column_masks.h.
 #pragma once
 
 #include <memory>
@@ -18,6 +22,8 @@ struct ColumnMask {
   std::vector<TypePtr> argument_types;   // of the constants
   std::vector<OptionalBytes> arguments;  // as many, each as a value of its type
 
+  /// A mask of a user's function keeps that function from being dropped; a native one needs
+  /// nothing.
   bool is_native() const { return keyspace == "system"; }
   /// "system.mask_inner(1, null)", as DESCRIBE has it behind MASKED WITH.
   std::string cql_text() const;
@@ -29,6 +35,7 @@ struct ColumnMask {
 using ColumnMaskPtr = std::shared_ptr<const ColumnMask>;
 
 /// Of two masks, or of none.
+/// By value, types included: for finding out whether an ALTER changed anything.
 bool equal_masks(const ColumnMaskPtr& a, const ColumnMaskPtr& b);
 
 }  // namespace tetrad::cql

@@ -25,6 +25,7 @@ std::vector<std::string> split_key(std::string_view text) {
 
 Result<Bytes> partition_key_of_text(const TableSchema& table, std::string_view text) {
   const auto columns = table.partition_key();
+  // A key of one column is not cut: its text may have colons.
   const std::vector<std::string> parts =
       columns.size() == 1 ? std::vector<std::string>{std::string(text)} : split_key(text);
   if (parts.size() != columns.size())

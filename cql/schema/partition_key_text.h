@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A partition key as operators write it: nodetool's getendpoints.
+//
+// The example "k1:a\:b" is a key of two columns, "k1" and "a:b".
 #pragma once
 
 #include <string_view>

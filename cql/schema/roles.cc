@@ -15,15 +15,18 @@ using enum Permission;
 
 constexpr int kFormat = 1;
 
+// "data/ks" is below "data"; "datax" is not.
 bool is_below(std::string_view resource, std::string_view root) {
   return resource.size() > root.size() && resource.starts_with(root) &&
          resource[root.size()] == '/';
 }
 
+// The path without its root: "ks/t" of "data/ks/t".
 std::string_view below(std::string_view resource, std::string_view root) {
   return resource.substr(root.size() + 1);
 }
 
+// Unset: this program does not know it. A role with such a permission does not read.
 std::optional<Permission> permission_named(std::string_view name) {
   for (size_t i = 0; i < kPermissions; ++i)
     if (kPermissionNames[i] == name) return static_cast<Permission>(i);
@@ -32,6 +35,7 @@ std::optional<Permission> permission_named(std::string_view name) {
 
 }  // namespace
 
+// One function for each kind of path; the header has the grammar.
 std::string keyspace_resource(std::string_view keyspace) {
   return fmt::format("data/{}", keyspace);
 }
@@ -64,11 +68,13 @@ std::optional<std::string> parent_of(std::string_view resource) {
     return std::string(resource.substr(0, first));
   }
   const std::string_view keyspace = resource.substr(0, second);
+  // The parent of a table is all tables of its keyspace, the parent of those the keyspace.
   if (!is_below(resource, kAllData) || resource.substr(second + 1) == "*")
     return std::string(keyspace);
   return fmt::format("{}/*", keyspace);
 }
 
+// The forms are Cassandra's, which clients see in errors and in LIST PERMISSIONS.
 std::string shown_resource(std::string_view resource) {
   if (resource == kAllData) return "<all keyspaces>";
   if (resource == kAllFunctions) return "<all functions>";
@@ -86,12 +92,14 @@ std::string shown_resource(std::string_view resource) {
   const std::string_view name = path.substr(slash + 1);
   if (is_data && name == "*") return fmt::format("<all tables in {}>", keyspace);
   if (is_data) return fmt::format("<table {}.{}>", keyspace, name);
+  // name[types] of a function becomes name(types).
   const size_t bracket = name.find('[');
   return fmt::format("<function {}.{}({})>", keyspace, name.substr(0, bracket),
                      name.substr(bracket + 1, name.size() - bracket - 2));
 }
 
 PermissionSet applicable_to(std::string_view resource) {
+  // For each kind of resource what Cassandra lets be granted on it; GRANT ALL means this set.
   if (resource == kAllRoles) return set_of(kCreate, kAlter, kDrop, kAuthorize, kDescribe);
   if (is_below(resource, kAllRoles)) return set_of(kAlter, kDrop, kAuthorize, kDescribe);
   if (resource == kAllMbeans || is_below(resource, kAllMbeans))
@@ -116,10 +124,12 @@ std::string role_text(const Role& role) {
   out["name"] = role.name;
   out["login"] = role.can_login;
   out["superuser"] = role.is_superuser;
+  // What is empty is left out; readers take its default.
   if (!role.salted_hash.empty()) out["salted_hash"] = role.salted_hash;
   if (!role.member_of.empty()) out["member_of"] = role.member_of;
   if (!role.datacenters.empty()) out["datacenters"] = role.datacenters;
   if (!role.address_groups.empty()) out["cidr_groups"] = role.address_groups;
+  // By name and not by bit, so that the order of Permission may change.
   for (const auto& [resource, permissions] : role.grants)
     for (size_t i = 0; i < kPermissions; ++i)
       if ((permissions >> i & 1) != 0) out["grants"][resource].push_back(kPermissionNames[i]);
@@ -158,6 +168,7 @@ const Role* RoleSet::find(std::string_view name) const {
 
 std::vector<const Role*> RoleSet::with_granted(std::string_view name) const {
   std::map<std::string_view, const Role*> found;
+  // From role to role, each once, however they are granted to each other.
   std::vector<std::string_view> waiting = {name};
   while (!waiting.empty()) {
     const Role* role = find(waiting.back());
@@ -173,6 +184,7 @@ std::vector<const Role*> RoleSet::with_granted(std::string_view name) const {
 bool RoleSet::is_superuser(std::string_view name) const {
   const Role* role = find(name);
   if (role == nullptr) return false;
+  // The common case without a walk: this is asked for each statement.
   if (role->is_superuser || role->member_of.empty()) return role->is_superuser;
   return std::ranges::any_of(with_granted(name), &Role::is_superuser);
 }
@@ -186,6 +198,7 @@ PermissionSet RoleSet::permissions(std::string_view name, std::string_view resou
   if (is_superuser(name)) return applicable_to(resource);
   PermissionSet out = 0;
   const std::vector<const Role*> roles = with_granted(name);
+  // From the resource up to its root: what was granted on a parent holds for all below.
   for (std::optional<std::string> path = std::string(resource); path; path = parent_of(*path)) {
     for (const Role* role : roles) {
       const auto grant = role->grants.find(*path);
@@ -195,6 +208,7 @@ PermissionSet RoleSet::permissions(std::string_view name, std::string_view resou
   return out;
 }
 
+// A walk over all roles: asked only by statements about roles and at a start.
 bool RoleSet::has_usable_superuser() const {
   return std::ranges::any_of(roles_, [this](const auto& entry) {
     const Role& role = *entry.second;

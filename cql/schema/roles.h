@@ -26,6 +26,7 @@ namespace tetrad::cql {
 
 using ast::Permission;
 
+// In the order of Permission. Texts of roles keep these names, so none may change.
 inline constexpr std::string_view kPermissionNames[] = {
     "CREATE",    "ALTER",    "DROP",    "SELECT", "MODIFY",
     "AUTHORIZE", "DESCRIBE", "EXECUTE", "UNMASK", "SELECT_MASKED"};
@@ -45,6 +46,8 @@ constexpr PermissionSet set_of(Permission first, Permissions... others) {
 }
 
 // Paths of resources.
+// The roots, and the paths of what is below them. No name of a keyspace, table or function has a
+// slash; names of roles may have.
 inline const std::string kAllData = "data", kAllFunctions = "functions", kAllRoles = "roles",
                          kAllMbeans = "mbean";
 std::string keyspace_resource(std::string_view keyspace);
@@ -57,12 +60,18 @@ std::string function_resource(std::string_view keyspace, std::string_view name,
 std::string role_resource(std::string_view role);
 
 /// The resource above; unset for a root.
+/// The keyspaces system_auth, system_views and system_tetrad have none: rights on all keyspaces do
+/// not reach them.
 std::optional<std::string> parent_of(std::string_view resource);
 /// As errors and LIST PERMISSIONS write it: "<table ks.t>".
 std::string shown_resource(std::string_view resource);
 /// What can be granted on it.
+/// Rules of Cassandra: nothing can be created in a table, nothing executed but functions and
+/// MBeans.
 PermissionSet applicable_to(std::string_view resource);
 
+/// A role as the metadata has it: its own attributes and grants, without those of the roles that it
+/// is a member of (RoleSet has these). Immutable once it is a RolePtr.
 struct Role {
   std::string name;
   std::string salted_hash;  // bcrypt; "": it has no password
@@ -76,6 +85,10 @@ struct Role {
 using RolePtr = std::shared_ptr<const Role>;
 
 // As the metadata keeps it.
+// The key is "role/<name>"; the text, for example:
+//  {"format":1,"grants":{"data/ks":["SELECT"]},"login":true,"member_of":["staff"],"name":"ann",
+//   "salted_hash":"$2a$10$…","superuser":false}
+// Empty members are left out.
 inline constexpr std::string_view kRolePrefix = "role/";
 std::string role_key(std::string_view role);
 std::string role_text(const Role& role);
@@ -91,11 +104,14 @@ class RoleSet {
 
   const Roles& all() const { return roles_; }
   /// Null if there is none.
+  /// The pointer is good as long as this set.
   const Role* find(std::string_view name) const;
   /// The role and all that are granted to it, directly or not, sorted by name; empty if there is no
   /// such role.
+  /// Circles of grants end: each role is visited once.
   std::vector<const Role*> with_granted(std::string_view name) const;
   /// Whether it, or a role granted to it, is a superuser.
+  /// A name that is no role is none.
   bool is_superuser(std::string_view name) const;
   /// Whether `role` is `granted` or has it, directly or not.
   bool has_role(std::string_view role, std::string_view granted) const;
@@ -103,6 +119,8 @@ class RoleSet {
   /// applies for a superuser.
   PermissionSet permissions(std::string_view role, std::string_view resource) const;
   /// Whether anybody could log in and do everything.
+  /// Such a role has a password and the right to log in, from any address and at any data centre.
+  /// Statements that would leave a cluster without one are refused.
   bool has_usable_superuser() const;
 
  private:

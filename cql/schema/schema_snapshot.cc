@@ -149,6 +149,7 @@ bool is_of_keyspace(std::string_view key) {
   return !key.starts_with(kRolePrefix) && !key.starts_with(kAddressGroupPrefix);
 }
 
+// For the log and /health.
 std::string UnreadableObject::title() const {
   return name.empty() ? fmt::format("{} {}", kind, keyspace)
                       : fmt::format("{} {}.{}", kind, keyspace, name);
@@ -157,6 +158,7 @@ std::string UnreadableObject::title() const {
 std::shared_ptr<const SchemaSnapshot> SchemaSnapshot::build(
     const replication::MetaState& state, const SchemaSnapshot* previous,
     const std::vector<std::shared_ptr<const KeyspaceSchema>>& virtual_keyspaces) {
+  // The first one differs from an empty schema in everything, so there is one way for both.
   const SchemaSnapshot nothing;
   const SchemaSnapshot& before = previous == nullptr ? nothing : *previous;
   auto out = std::make_shared<SchemaSnapshot>();
@@ -189,6 +191,8 @@ std::shared_ptr<const SchemaSnapshot> SchemaSnapshot::build(
                                   what.dependencies = true;
                                 }
                               });
+  // TRUNCATE and CREATE give a new incarnation. A table that appears or goes is in the objects
+  // already.
   decltype(infos_)::compare(
       before.infos_, out->infos_, [&touched](const TableId&, const auto* old, const auto* now) {
         if (old == nullptr || now == nullptr || (*old)->incarnation == (*now)->incarnation) return;
@@ -226,6 +230,7 @@ void SchemaSnapshot::read_named(const NamedKind<Object>& kind, const std::set<st
   }
 }
 
+// A new set each time that one role changes: sets are small, and snapshots share them.
 void SchemaSnapshot::read_roles(const RoleSet& before, const std::set<std::string>& names) {
   RoleSet::Roles roles = before.all();
   read_named<RolePtr>({"role", role_key, read_role_text}, names, roles);
@@ -240,6 +245,7 @@ void SchemaSnapshot::read_address_groups(const AddressGroups& before,
   address_groups_ = std::make_shared<const AddressGroups>(std::move(groups));
 }
 
+// Also what was readable before may stop being so: when a type that it needs is gone.
 void SchemaSnapshot::set_unreadable(const std::string& key, const std::string& reason) {
   std::string_view name;
   const auto [kind, keyspace] = split_key(key, name);
@@ -287,6 +293,7 @@ void SchemaSnapshot::read_types(const KeyspaceSchema* old, KeyspaceSchema& keysp
   for (const auto& [key, text] : waiting) set_unreadable(key, reasons[key]);
 }
 
+// Functions before aggregates: check_parts() looks them up.
 void SchemaSnapshot::read_functions(const KeyspaceSchema* old, KeyspaceSchema& keyspace) {
   const UdtResolver resolve = resolver_of(keyspace);
   for_each_object(
@@ -377,6 +384,7 @@ void SchemaSnapshot::rebuild(const std::string& name, const Touched& touched,
     read_types(nullptr, keyspace);
     read_functions(nullptr, keyspace);
   } else {
+    // Shared, entry by entry: read_tables() replaces those that were touched.
     keyspace.tables = old->tables;
     if (!touched.dependencies) {
       keyspace.types = old->types;

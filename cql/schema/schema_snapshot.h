@@ -2,6 +2,10 @@
 // The schema at one version: keyspaces, tables, types, functions. Built from the metadata state's
 // schema objects plus the virtual keyspaces; immutable. A statement is prepared against one
 // snapshot and runs against one.
+//
+// Building one is incremental: of two states that follow each other only what differs is read, so a
+// change costs by the objects that it touches and not by the size of the schema. schema_snapshot.cc
+// has the steps.
 #pragma once
 
 #include <map>
@@ -22,11 +26,14 @@
 namespace tetrad::cql {
 
 /// A user-defined function. Immutable; equal ones of two snapshots are the same object.
+/// Overloads are functions of one name and other argument types; keyspace, name and types together
+/// name one.
 struct FunctionSchema {
   std::string keyspace, name;
   std::vector<std::string> argument_names;
   std::vector<TypePtr> argument_types;
   TypePtr return_type;
+  // False: with a null among its arguments the result is null and the body is not run.
   bool called_on_null_input = false;
   std::string language, body;
 
@@ -38,6 +45,8 @@ struct FunctionSchema {
 struct AggregateSchema {
   std::string keyspace, name;
   std::vector<TypePtr> argument_types;
+  // By name: state_function takes the state and the arguments, final_function the state alone. Both
+  // are there as long as the aggregate is (check_parts() in the source).
   std::string state_function, final_function;  // final_function may be ""
   TypePtr state_type, return_type;
   std::optional<Bytes> initial_condition;
@@ -49,6 +58,7 @@ using FunctionPtr = std::shared_ptr<const FunctionSchema>;
 using AggregatePtr = std::shared_ptr<const AggregateSchema>;
 
 /// By value, of the same number.
+/// Frozen and not frozen differ.
 bool equal_types(std::span<const TypePtr> a, std::span<const TypePtr> b);
 
 /// A keyspace with everything in it. Immutable once it is in a snapshot; snapshots share the parts
@@ -138,6 +148,8 @@ class SchemaSnapshot {
     bool dependencies = false;  // a type, function or aggregate
     std::set<std::string> tables;
   };
+  // Replaces the keyspace of that name in keyspaces_ by one that is read anew where `touched` says
+  // so, or takes it out.
   void rebuild(const std::string& name, const Touched& touched, const SchemaSnapshot& before,
                const replication::MetaState& state);
   /// Objects that belong to no keyspace, each under a name of its own.
@@ -171,9 +183,11 @@ class SchemaSnapshot {
   std::map<std::string, std::shared_ptr<const KeyspaceSchema>, std::less<>> keyspaces_;
   // What it was built from: the next one reads only what differs.
   base::SharedMap<std::string, std::string> objects_;
+  // In none of the maps is an object that is in here.
   UnreadableObjects unreadable_;
   RoleSetPtr roles_ = std::make_shared<const RoleSet>();
   AddressGroupsPtr address_groups_ = std::make_shared<const AddressGroups>();
+  // Of these only the incarnation counts here: TRUNCATE changes it and no text.
   base::SharedMap<TableId, std::shared_ptr<const replication::TableInfo>> infos_;
 };
 

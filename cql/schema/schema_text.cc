@@ -27,6 +27,7 @@ constexpr int kFormat = 1;
 // By ColumnKind; they are stored.
 constexpr const char* kKindNames[] = {"partition_key", "clustering", "static", "regular"};
 
+// Errors: kCorruption; a newer kind is read by no older program.
 Result<ColumnKind> kind_named(const std::string& name) {
   for (int i = 0; i < 4; ++i) {
     if (name == kKindNames[i]) return static_cast<ColumnKind>(i);
@@ -48,11 +49,14 @@ void write_throughput(const ThroughputSetting& throughput, json& out) {
   if (throughput.autoscale_max != 0) out[kAutoscaleMaxThroughput] = throughput.autoscale_max;
 }
 
+// 0 where nothing is set.
 ThroughputSetting read_throughput(const json& in) {
   return {in.value(kProvisionedThroughput, uint32_t{0}),
           in.value(kAutoscaleMaxThroughput, uint32_t{0})};
 }
 
+// Names of the options in CQL. What an option does not have is left out where older programs wrote
+// nothing.
 json options_json(const TableOptions& options) {
   json out;
   out["comment"] = options.comment;
@@ -83,6 +87,7 @@ json options_json(const TableOptions& options) {
   return out;
 }
 
+// at() for what every program has written, value() for what came later: an older text lacks it.
 TableOptions read_options(const json& in) {
   TableOptions out;
   out.comment = in.at("comment");
@@ -117,6 +122,7 @@ TableOptions read_options(const json& in) {
   return out;
 }
 
+// Constants in hexadecimal, each beside its type; null is JSON's null.
 json mask_json(const ColumnMask& mask) {
   json types = json::array(), values = json::array();
   for (size_t i = 0; i < mask.arguments.size(); ++i) {
@@ -135,6 +141,7 @@ Result<ColumnMaskPtr> read_mask(const json& in, const std::string& keyspace,
   auto mask = std::make_shared<ColumnMask>();
   mask->keyspace = in.at("keyspace");
   mask->function = in.at("function");
+  // A function of another keyspace could be dropped without this table's knowledge.
   if (!mask->is_native() && mask->keyspace != keyspace)
     return fail(ErrorCode::kCorruption, "a mask with a function of keyspace {}", mask->keyspace);
   for (const json& text : in.at("argument_types")) {
@@ -155,9 +162,11 @@ Result<ColumnMaskPtr> read_mask(const json& in, const std::string& keyspace,
   return ColumnMaskPtr(std::move(mask));
 }
 
+// By IndexClass and by IndexTarget; texts keep them, so none may change.
 constexpr const char* kIndexClassNames[] = {"legacy", "sasi", "sai"};
 constexpr const char* kTargetNames[] = {"simple", "keys", "values", "entries", "full"};
 
+// Class, target and options by name, so that the order of enumerators may change.
 json indexes_json(const TableSchema& table) {
   json out = json::array();
   for (const IndexSchema& index : table.indexes) {
@@ -171,6 +180,7 @@ json indexes_json(const TableSchema& table) {
   return out;
 }
 
+// The inverse of names[value].
 template <class Enum, size_t n>
 Result<Enum> word_of(const char* const (&names)[n], const std::string& name) {
   for (size_t i = 0; i < n; ++i) {
@@ -190,8 +200,11 @@ Result<void> read_indexes(const json& in, TableSchema& table) {
     index.column = item.at("column");
     index.options = item.at("options").get<std::map<std::string, std::string>>();
     index.id = item.at("id");
+    // Claims on disk have these ids in their keys: one that could be given again would find another
+    // index's claims.
     if (index.id == 0 || index.id >= table.next_index_id)
       return fail(ErrorCode::kCorruption, "id {} of index {}", index.id, index.name);
+    // system_schema.indexes shows the options, which always have it in Cassandra.
     if (!index.options.contains("target"))
       return fail(ErrorCode::kCorruption, "index {} without a target", index.name);
     table.indexes.push_back(std::move(index));
@@ -199,6 +212,7 @@ Result<void> read_indexes(const json& in, TableSchema& table) {
   return {};
 }
 
+// The base's id as well as its name: a table that is made anew under the name is another one.
 Result<void> read_view(const json& in, TableSchema& table) {
   ViewDefinition& view = table.view.emplace();
   view.base_table = in.at("base_table");
@@ -232,12 +246,14 @@ std::string overload_key(std::string_view kind, std::string_view keyspace, std::
   return fmt::format("{}/{}/{}({})", kind, keyspace, name, types);
 }
 
+// Types as CQL writes them, user types by name.
 json type_list(const std::vector<TypePtr>& types) {
   json out = json::array();
   for (const TypePtr& type : types) out.push_back(type->cql_text());
   return out;
 }
 
+// Errors: of the first type that does not read.
 Result<std::vector<TypePtr>> read_type_list(const json& in, const UdtResolver& resolve_udt) {
   std::vector<TypePtr> out;
   for (const json& text : in) {
@@ -278,6 +294,7 @@ Result<KeyspaceSchema> read_keyspace_text(const std::string& text) {
   });
 }
 
+// Columns with everything that statements need; the ids of dropped columns as well.
 std::string table_text(const TableSchema& table) {
   json columns = json::array();
   for (const ColumnSchema& column : table.columns()) {
@@ -371,6 +388,7 @@ Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
   });
 }
 
+// Types of fields by name: read_type_text() needs those first.
 std::string type_text(const DataType& udt) {
   json fields = json::array();
   for (size_t i = 0; i < udt.field_names().size(); ++i) {
@@ -387,11 +405,14 @@ Result<TypePtr> read_type_text(const std::string& text, const UdtResolver& resol
     for (const json& field : in.at("fields")) {
       names.push_back(field.at("name"));
       auto type = parse_type(field.at("type").get<std::string>(), resolve_udt);
+      // Not corrupt: SchemaSnapshot::read_types() comes back when the type that it needs has been
+      // read.
       if (!type) return fail(ErrorCode::kNotFound, "{}", type.error().message);
       types.push_back(std::move(*type));
     }
     TypePtr type =
         make_udt(in.at("keyspace"), in.at("name"), std::move(names), std::move(types), false);
+    // Types hold each other, so their bounds are checked where one is put together.
     TETRAD_TRY_VOID(check_type_size(*type));
     return type;
   });
@@ -433,6 +454,7 @@ std::string aggregate_text(const AggregateSchema& aggregate) {
               {"final_function", aggregate.final_function},
               {"state_type", aggregate.state_type->cql_text()},
               {"return_type", aggregate.return_type->cql_text()}};
+  // Bytes of the state's type; without one the state begins as null.
   if (aggregate.initial_condition) {
     out["initial_condition"] = base::to_hex(*aggregate.initial_condition);
   }

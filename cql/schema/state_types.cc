@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// For readers of the metadata that have no snapshot: no result is kept, each question reads texts
+// again.
 #include "cql/schema/state_types.h"
 
 #include "cql/schema/schema_text.h"
@@ -6,6 +8,7 @@
 namespace tetrad::cql {
 namespace {
 
+// Types cannot hold themselves; the bound ends a chain in a damaged state.
 constexpr int kTypesDeepMax = 64;
 
 UdtResolver types_within(const replication::MetaState& state, const std::string& keyspace,

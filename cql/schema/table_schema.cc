@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Columns in Cassandra's order, and the tables that find them by name and by id.
 #include "cql/schema/table_schema.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// Java's bytes have a sign, and Cassandra compares names with it: letters outside ASCII come first.
 bool signed_less(std::string_view a, std::string_view b) {
   return std::ranges::lexicographical_compare(a, b, [](char x, char y) {
     return static_cast<signed char>(x) < static_cast<signed char>(y);
@@ -52,8 +54,11 @@ void TableSchema::set_columns(std::vector<ColumnSchema> columns) {
   partition_key_count_ = clustering_count_ = static_count_ = 0;
   by_name_.clear();
   index_by_id_.clear();
+  // A counter table stays one when its counters were dropped: no other column may be added to it.
   is_counter = std::ranges::any_of(
       dropped_columns, [](const DroppedColumn& dropped) { return dropped.type_text == "counter"; });
+  // By ColumnKind. Key columns come in the order of their positions, so counting gives them the
+  // same ones again.
   uint32_t position[4] = {};
   for (size_t i = 0; i < columns_.size(); ++i) {
     ColumnSchema& column = columns_[i];
@@ -64,11 +69,14 @@ void TableSchema::set_columns(std::vector<ColumnSchema> columns) {
     is_counter |= column.type->is_counter();
     if (!column.hidden) by_name_.emplace(column.name, i);
     if (column.id == 0) continue;
+    // Ids are dense but for dropped ones, so a plain array does; 0 in it means that no column has
+    // the id.
     if (index_by_id_.size() <= column.id) index_by_id_.resize(column.id + 1);
     index_by_id_[column.id] = static_cast<uint32_t>(i + 1);
   }
 }
 
+// Names are compared as they are: case was settled by the parser.
 const ColumnSchema* TableSchema::find(std::string_view column_name) const {
   const auto found = by_name_.find(std::string(column_name));
   return found == by_name_.end() ? nullptr : &columns_[found->second];

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table as CQL sees it: its columns with types, kinds and ids. Immutable, shared by snapshots
 // until it changes.
+//
+// Statements, the store's keys and the metadata meet here: names are for CQL, ids for rows on disk,
+// the incarnation for the keys of a store. Neither an id nor an incarnation is ever given to
+// something else.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +38,8 @@ struct ColumnSchema {
   bool descending = false;  // of a clustering column
   /// Of a table WITH COMPACT STORAGE: statements do not know it, DROP COMPACT STORAGE shows it.
   bool hidden = false;
-  /// What row records call it: from 1, never used twice in a table, also not after DROP and ADD. 0
-  /// for key columns.
+  /// What row records call it: from 1, never given to another column. One that is added again after
+  /// a DROP, with a type that fits, gets its own back (plan_alter_table.cc). 0 for key columns.
   uint32_t id = 0;
   ColumnMaskPtr mask = nullptr;  // null: its values are shown to all who may read them
 
@@ -44,7 +48,8 @@ struct ColumnSchema {
   }
 };
 
-/// A column that was dropped: values of its id are no longer read.
+/// A column that was dropped: its cells up to dropped_time_us are no longer read. Kept for good, so
+/// that its id stays taken and an ADD of the same name can be compared with what it was.
 struct DroppedColumn {
   std::string name;
   std::string type_text;  // CQL, with user types expanded to tuples
@@ -53,6 +58,7 @@ struct DroppedColumn {
   uint32_t id = 0;
 };
 
+// Names of the options in CQL and in schema texts, as Azure Cosmos DB calls them.
 inline constexpr const char* kProvisionedThroughput = "cosmosdb_provisioned_throughput";
 inline constexpr const char* kAutoscaleMaxThroughput = "cosmosdb_autoscale_max_throughput";
 
@@ -67,6 +73,7 @@ struct ThroughputSetting {
 
 /// Options as Cassandra 5.0 has them, validated; kept and returned. Numbers that Tetrad acts on
 /// have fields.
+/// What Tetrad does not act on is kept so that drivers and tools that set it read it back.
 struct TableOptions {
   std::string comment;
   int32_t default_time_to_live_s = 0;
@@ -97,6 +104,7 @@ class TableSchema {
   /// Schema version of the last change of this table: what mutations and reads name.
   SchemaVersion version;
   TableOptions options;
+  // In the order in which they were dropped.
   std::vector<DroppedColumn> dropped_columns;
   bool is_virtual = false;  // computed: system, system_schema, system_virtual_schema, tetrad …
   /// Rows have no marker: one without a value is not there. Without clustering columns what was
@@ -104,6 +112,7 @@ class TableSchema {
   /// declared a value of the type empty is.
   bool is_compact_storage = false;
   bool is_counter = false;  // also when all its counters were dropped
+  // Each above all ids that were ever given, dropped ones included.
   uint32_t next_column_id = 1;
   std::vector<IndexSchema> indexes;  // by name
   uint16_t next_index_id = 1;
@@ -113,6 +122,7 @@ class TableSchema {
   /// In Cassandra's order: partition key, clustering, then static, then regular columns, each of
   /// the last two by name.
   const std::vector<ColumnSchema>& columns() const { return columns_; }
+  // Parts of columns(), each in its own order: key columns by position.
   std::span<const ColumnSchema> partition_key() const {
     return {columns_.data(), partition_key_count_};
   }
@@ -126,6 +136,7 @@ class TableSchema {
     return std::span(columns_).subspan(partition_key_count_ + clustering_count_ + static_count_);
   }
   bool has_static() const { return static_count_ != 0; }
+  // Of a compact table without clustering columns (is_compact_storage).
   bool has_hidden_clustering() const {
     return clustering_count_ != 0 && clustering().front().hidden;
   }
@@ -141,6 +152,8 @@ class TableSchema {
 
  private:
   std::vector<ColumnSchema> columns_;
+  // columns_ is cut in four by the three counts; what is left is regular. by_name_ leaves out
+  // hidden columns.
   size_t partition_key_count_ = 0, clustering_count_ = 0, static_count_ = 0;
   std::unordered_map<std::string, size_t> by_name_;
   std::vector<uint32_t> index_by_id_;  // column id → index + 1

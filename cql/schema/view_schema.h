@@ -10,6 +10,7 @@
 namespace tetrad::cql {
 
 /// Of a table that is a view.
+/// DESCRIBE and the updates of views (cql/views) read it; the columns are those of the table.
 struct ViewDefinition {
   std::string base_table;  // of the same keyspace
   TableId base_id;

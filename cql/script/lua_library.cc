@@ -15,6 +15,8 @@ namespace tetrad::cql {
 
 namespace {
 
+// Argument `index` as text; numbers are converted, as Lua's own library does. The view is good
+// while the argument is on the stack.
 std::string_view check_text(lua_State* state, int index) {
   size_t size = 0;
   const char* text = luaL_checklstring(state, index, &size);
@@ -30,6 +32,7 @@ size_t start_offset(lua_Integer start, size_t size) {
 
 // --- string ---
 
+// Index 0 without captures is the whole match.
 void push_capture(lua_State* state, const PatternMatcher& matcher, std::string_view subject,
                   size_t index, size_t start, size_t end) {
   if (index >= matcher.capture_count()) {
@@ -61,23 +64,7 @@ void check_error(lua_State* state, const PatternMatcher& matcher) {
   if (matcher.error() != nullptr) luaL_error(state, "%s", matcher.error());
 }
 
-/// Where `needle` begins at `from` or behind it; in time linear in both.
-size_t find_plain(std::string_view text, std::string_view needle, size_t from) {
-  if (needle.empty()) return from;
-  std::vector<size_t> fallback(needle.size(), 0);
-  for (size_t i = 1, matched = 0; i < needle.size(); ++i) {
-    while (matched != 0 && needle[i] != needle[matched]) matched = fallback[matched - 1];
-    if (needle[i] == needle[matched]) ++matched;
-    fallback[i] = matched;
-  }
-  for (size_t i = from, matched = 0; i < text.size(); ++i) {
-    while (matched != 0 && text[i] != needle[matched]) matched = fallback[matched - 1];
-    if (text[i] == needle[matched]) ++matched;
-    if (matched == needle.size()) return i + 1 - needle.size();
-  }
-  return std::string_view::npos;
-}
-
+// string.find and string.match: the former gives places first, and may search for plain text.
 int find_or_match(lua_State* state, bool is_find) {
   const std::string_view subject = check_text(state, 1);
   std::string_view pattern = check_text(state, 2);
@@ -121,6 +108,7 @@ int string_find(lua_State* state) { return find_or_match(state, true); }
 int string_match(lua_State* state) { return find_or_match(state, false); }
 
 /// Upvalues: subject, pattern, next start, end of the last match (-1: none).
+/// An empty match directly behind the last one is passed over, so that the iteration ends.
 int gmatch_step(lua_State* state) {
   size_t size = 0;
   const char* text = lua_tolstring(state, lua_upvalueindex(1), &size);
@@ -142,6 +130,7 @@ int gmatch_step(lua_State* state) {
   return 0;
 }
 
+// Matching begins when the iterator is called; what it keeps is in upvalues.
 int string_gmatch(lua_State* state) {
   const std::string_view subject = check_text(state, 1);
   check_text(state, 2);
@@ -203,6 +192,8 @@ void add_replacement(lua_State* state, std::string& out, const PatternMatcher& m
   lua_pop(state, 1);
 }
 
+// The result is kept outside of Lua until it is whole, so its size is compared with the limit at
+// each step.
 int string_gsub(lua_State* state) {
   const std::string_view subject = check_text(state, 1);
   std::string_view pattern = check_text(state, 2);
@@ -249,6 +240,7 @@ int string_rep(lua_State* state) {
     return 1;
   }
   const uint64_t each = text.size() + separator.size();
+  // Before the memory is taken: std::string's is not counted by Lua's allocator.
   if (static_cast<uint64_t>(count) > meter_of(state).bytes_max / each) {
     return luaL_error(state, "resulting string too large");
   }
@@ -305,6 +297,7 @@ int charged_by_size(lua_State* state) {
   return call_original(state);
 }
 
+// n log n comparisons; those of strings cost by their length.
 int charged_sort(lua_State* state) {
   luaL_checktype(state, 1, LUA_TTABLE);
   const uint64_t size = lua_rawlen(state, 1);
@@ -314,6 +307,7 @@ int charged_sort(lua_State* state) {
   return call_original(state);
 }
 
+// For elements from first to last.
 void charge_range(lua_State* state, lua_Integer first, lua_Integer last) {
   if (first > last) return;
   charge(state, static_cast<uint64_t>(last) - static_cast<uint64_t>(first));
@@ -331,6 +325,7 @@ void charge_results(lua_State* state, lua_Integer first, lua_Integer last) {
   meter.longest_string = std::max<size_t>(meter.longest_string, count * kValueBytes);
 }
 
+// Arguments 2 and 3 are the first and the last place.
 int charged_move(lua_State* state) {
   charge_range(state, luaL_checkinteger(state, 2), luaL_checkinteger(state, 3));
   return call_original(state);
@@ -402,6 +397,7 @@ struct SortKey {
   std::string_view text;  // the table holds it
 };
 
+// Booleans, numbers, texts; of equal numbers the integer first.
 bool comes_first(const SortKey& a, const SortKey& b) {
   if (a.type != b.type) return a.type < b.type;
   if (a.type == LUA_TSTRING) return a.text < b.text;
@@ -471,6 +467,7 @@ int basic_pairs(lua_State* state) {
   return 1;
 }
 
+// The metamethod of sealed tables.
 int refuse_change(lua_State* state) { return luaL_error(state, "the library cannot be changed"); }
 
 // --- how it is put together ---
@@ -481,6 +478,7 @@ void wrap(lua_State* state, const char* name, lua_CFunction function) {
   lua_pushcclosure(state, function, 1);
   lua_setfield(state, -2, name);
 }
+// A function of ours in place of Lua's.
 void set(lua_State* state, const char* name, lua_CFunction function) {
   lua_pushcfunction(state, function);
   lua_setfield(state, -2, name);
@@ -491,6 +489,7 @@ void remove(lua_State* state, const char* name) {
 }
 
 /// Replaces the table on top by an empty one that reads from it.
+/// A function may keep nothing in the library: what it set would be there in the next call.
 void seal(lua_State* state) {
   lua_newtable(state);
   lua_newtable(state);
@@ -503,6 +502,7 @@ void seal(lua_State* state) {
   lua_setmetatable(state, -2);
 }
 
+// dump would show bytecode, which a function could not load anyway.
 void push_string_library(lua_State* state) {
   luaL_requiref(state, "string", luaopen_string, 0);
   remove(state, "dump");
@@ -526,6 +526,7 @@ void push_string_library(lua_State* state) {
   seal(state);
 }
 
+// Each is charged for what it moves or copies inside one call.
 void push_table_library(lua_State* state) {
   luaL_requiref(state, "table", luaopen_table, 0);
   wrap(state, "insert", charged_by_size);
@@ -537,6 +538,7 @@ void push_table_library(lua_State* state) {
   seal(state);
 }
 
+// Random numbers would differ between nodes.
 void push_math_library(lua_State* state) {
   luaL_requiref(state, "math", luaopen_math, 0);
   remove(state, "random");
@@ -565,6 +567,7 @@ int charge(lua_State* state, uint64_t steps) {
   return 0;
 }
 
+// A fresh table with chosen functions: load, require, print, pcall and the like are not in it.
 void push_library(lua_State* state) {
   lua_newtable(state);
   luaL_requiref(state, "_G", luaopen_base, 0);

@@ -10,14 +10,34 @@
 #include "cql/script/lua_pattern.h"
 
 #include <cctype>
+#include <vector>
 
 namespace tetrad::cql {
 
 namespace {
+// As in Lua's own matcher (MAXCCALLS), so that the same patterns are too complex.
 constexpr int kDepthMax = 200;
 constexpr char kEscape = '%';
 constexpr const char* kTooMuch = "the function does too much work";
 }  // namespace
+
+size_t find_plain(std::string_view text, std::string_view needle, size_t from) {
+  if (needle.empty()) return from;
+  // Knuth, Morris and Pratt: fallback[i] is the length of the longest proper prefix of needle[0..i]
+  // that is also its end.
+  std::vector<size_t> fallback(needle.size(), 0);
+  for (size_t i = 1, matched = 0; i < needle.size(); ++i) {
+    while (matched != 0 && needle[i] != needle[matched]) matched = fallback[matched - 1];
+    if (needle[i] == needle[matched]) ++matched;
+    fallback[i] = matched;
+  }
+  for (size_t i = from, matched = 0; i < text.size(); ++i) {
+    while (matched != 0 && text[i] != needle[matched]) matched = fallback[matched - 1];
+    if (text[i] == needle[matched]) ++matched;
+    if (matched == needle.size()) return i + 1 - needle.size();
+  }
+  return std::string_view::npos;
+}
 
 bool PatternMatcher::spend(uint64_t steps) {
   if (steps_left_ < steps) {
@@ -53,12 +73,15 @@ size_t PatternMatcher::match(size_t s, size_t p) {
     }
     if (c == ')') return close_capture(s, p + 1);
     if (c == '$' && p + 1 == pattern_.size()) return s == subject_.size() ? s : kNone;
+    // %bxy: from an x to the y that balances it.
     if (c == kEscape && next == 'b') {
       s = match_balanced(s, p + 2);
       if (s == kNone) return kNone;
       p += 4;
       continue;
     }
+    // %f[set]: a frontier: the character before is not in the set and this one is. Both ends of the
+    // subject count as '\0'.
     if (c == kEscape && next == 'f') {
       p += 2;
       if (p == pattern_.size() || pattern_[p] != '[') {
@@ -116,6 +139,7 @@ size_t PatternMatcher::match_more(size_t s, size_t p, size_t after) {
   }
 }
 
+// First none, then one more for each time that the rest does not match.
 size_t PatternMatcher::match_fewest(size_t s, size_t p, size_t after) {
   while (true) {
     const size_t end = match(s, after + 1);
@@ -125,6 +149,7 @@ size_t PatternMatcher::match_fewest(size_t s, size_t p, size_t after) {
   }
 }
 
+// The bracket that opens is where `s` is; nested pairs are counted.
 size_t PatternMatcher::match_balanced(size_t s, size_t p) {
   if (p + 1 >= pattern_.size()) return give_up("malformed pattern (missing arguments to '%b')");
   if (s >= subject_.size() || subject_[s] != pattern_[p]) return kNone;
@@ -141,6 +166,7 @@ size_t PatternMatcher::match_balanced(size_t s, size_t p) {
   return kNone;
 }
 
+// %1 to %9: the text of an earlier capture once more.
 size_t PatternMatcher::match_capture_again(size_t s, char digit) {
   const auto index = static_cast<size_t>(digit - '1');
   if (digit == '0' || index >= capture_count_ || captures_[index].kind != Capture::Kind::kClosed) {
@@ -152,6 +178,8 @@ size_t PatternMatcher::match_capture_again(size_t s, char digit) {
   return subject_.substr(s).starts_with(text) ? s + text.size() : kNone;
 }
 
+// A capture that does not lead to a match is taken back, so that another way finds the list as it
+// was.
 size_t PatternMatcher::open_capture(size_t s, size_t p, Capture::Kind kind) {
   if (capture_count_ == kCapturesMax) return give_up("too many captures");
   captures_[capture_count_++] = {kind, s, 0};
@@ -160,6 +188,7 @@ size_t PatternMatcher::open_capture(size_t s, size_t p, Capture::Kind kind) {
   return end;
 }
 
+// The capture opened last that is not closed yet.
 size_t PatternMatcher::close_capture(size_t s, size_t p) {
   size_t index = capture_count_;
   while (index != 0 && captures_[index - 1].kind != Capture::Kind::kOpen) --index;
@@ -172,6 +201,7 @@ size_t PatternMatcher::close_capture(size_t s, size_t p) {
   return end;
 }
 
+// One character, %x, or [set]; errors are those of Lua's own matcher.
 size_t PatternMatcher::class_end(size_t p) {
   const char c = pattern_[p++];
   if (c == kEscape) {
@@ -190,6 +220,7 @@ size_t PatternMatcher::class_end(size_t p) {
   return p + 1;
 }
 
+// A set is charged by its length, since it is walked for each character.
 bool PatternMatcher::single_matches(size_t s, size_t p, size_t after) {
   if (s >= subject_.size()) return false;
   const auto c = static_cast<unsigned char>(subject_[s]);
@@ -228,6 +259,7 @@ bool PatternMatcher::set_contains(unsigned char c, size_t p, size_t last) const 
 }
 
 bool PatternMatcher::class_contains(unsigned char c, unsigned char letter) {
+  // By the C library in the locale "C", which the server never leaves: ASCII only.
   int inside = 0;
   switch (std::tolower(letter)) {
     case 'a':

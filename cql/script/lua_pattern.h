@@ -35,6 +35,8 @@ class PatternMatcher {
   const Capture& capture(size_t index) const { return captures_[index]; }
 
  private:
+  // All of these give the end of the whole match in the subject, or kNone. `s` is a place in the
+  // subject, `p` one in the pattern, `after` the place behind the single class at `p`.
   size_t match(size_t s, size_t p);
   size_t match_more(size_t s, size_t p, size_t after);
   size_t match_fewest(size_t s, size_t p, size_t after);
@@ -44,9 +46,12 @@ class PatternMatcher {
   size_t close_capture(size_t s, size_t p);
   /// Behind the single character class at `p`.
   size_t class_end(size_t p);
+  // Whether the one character at `s` is in the class that begins at `p`.
   bool single_matches(size_t s, size_t p, size_t after);
   bool set_contains(unsigned char c, size_t p, size_t last) const;
+  // %a, %d and so on, by its letter; an upper-case letter is the complement.
   static bool class_contains(unsigned char c, unsigned char letter);
+  // False: nothing is left, and error_ says so.
   bool spend(uint64_t steps);
   size_t give_up(const char* why) {
     error_ = why;
@@ -60,5 +65,9 @@ class PatternMatcher {
   size_t capture_count_ = 0;
   std::array<Capture, kCapturesMax> captures_;
 };
+
+/// Where `needle` begins in `text`, at `from` or behind it; npos if nowhere. In time linear in both,
+/// which the library's own search is not.
+size_t find_plain(std::string_view text, std::string_view needle, size_t from);
 
 }  // namespace tetrad::cql

@@ -25,10 +25,12 @@ T take(lua_State* state, Result<T> result) {
   return std::move(*result);
 }
 
+// Lua copies the bytes: it may keep them.
 void push_text(lua_State* state, BytesView text) {
   lua_pushlstring(state, text.data(), text.size());
 }
 
+// Places count from 1, as Lua's.
 void push_items(lua_State* state, const DataType& type, std::span<const BytesView> items) {
   lua_createtable(state, static_cast<int>(items.size()), 0);
   for (size_t i = 0; i < items.size(); ++i) {
@@ -37,6 +39,7 @@ void push_items(lua_State* state, const DataType& type, std::span<const BytesVie
   }
 }
 
+// Fields that are null leave a gap in the table: reading them gives nil.
 void push_fields(lua_State* state, const DataType& type, BytesView value) {
   const auto fields = take(state, split_tuple(type, value));
   lua_newtable(state);
@@ -52,6 +55,7 @@ void push_fields(lua_State* state, const DataType& type, BytesView value) {
   }
 }
 
+// {months = m, days = d, nanoseconds = n}.
 void push_duration(lua_State* state, const Duration& duration) {
   lua_createtable(state, 0, 3);
   lua_pushinteger(state, duration.months);
@@ -62,6 +66,7 @@ void push_duration(lua_State* state, const Duration& duration) {
   lua_setfield(state, -2, "nanoseconds");
 }
 
+// "expected a value of type int, got a string".
 [[noreturn]] void refuse(lua_State* state, int index, const DataType& type) {
   const std::string name = type.cql_text();
   luaL_error(state, "expected a value of type %s, got a %s", name.c_str(),
@@ -89,6 +94,7 @@ lua_Integer integer_at(lua_State* state, int index, const DataType& type) {
                     std::numeric_limits<T>::max());
 }
 
+// A view of Lua's own memory, good while the value is on the stack.
 std::string_view text_at(lua_State* state, int index, const DataType& type) {
   if (lua_type(state, index) != LUA_TSTRING) refuse(state, index, type);
   size_t size = 0;
@@ -97,6 +103,7 @@ std::string_view text_at(lua_State* state, int index, const DataType& type) {
 }
 
 /// varint and decimal: a number or its digits.
+/// A float that has no fraction is taken for a varint, 1e300 as well.
 Bytes wide_number_at(lua_State* state, int index, const DataType& type) {
   if (lua_isinteger(state, index) != 0) {
     const lua_Integer value = lua_tointeger(state, index);
@@ -113,6 +120,7 @@ Bytes wide_number_at(lua_State* state, int index, const DataType& type) {
   return take(state, from_string(type, text_at(state, index, type)));
 }
 
+// A field that is not there is 0.
 lua_Integer duration_field(lua_State* state, int index, const char* name, int64_t least,
                            int64_t most) {
   lua_getfield(state, index, name);
@@ -133,6 +141,7 @@ Bytes duration_at(lua_State* state, int index) {
 }
 
 /// Lists, sets and vectors.
+/// By rawlen: a list with nils in it may end at any of them, as Lua defines its length.
 Bytes items_at(lua_State* state, int index, const DataType& type) {
   const auto size = lua_rawlen(state, index);
   const bool is_vector = type.kind() == TypeKind::kVector;
@@ -154,6 +163,7 @@ Bytes items_at(lua_State* state, int index, const DataType& type) {
                                        : join_list(views);
 }
 
+// lua_next() gives keys in no order; join_sorted_map() makes one value of them on every node.
 Bytes map_at(lua_State* state, int index, const DataType& type) {
   std::vector<std::pair<Bytes, Bytes>> entries;
   lua_pushnil(state);
@@ -169,6 +179,7 @@ Bytes map_at(lua_State* state, int index, const DataType& type) {
   return join_sorted_map(*type.key(), std::move(views));
 }
 
+// Fields that the table lacks are null.
 Bytes fields_at(lua_State* state, int index, const DataType& type) {
   std::vector<OptionalBytes> fields;
   for (size_t i = 0; i < type.components().size(); ++i) {
@@ -185,6 +196,7 @@ Bytes fields_at(lua_State* state, int index, const DataType& type) {
   return join_tuple(views);
 }
 
+// Types that are tables in Lua. The stack is checked first: values nest as deep as their types.
 Bytes table_at(lua_State* state, int index, const DataType& type) {
   if (lua_type(state, index) != LUA_TTABLE) refuse(state, index, type);
   luaL_checkstack(state, 8, "the value nests too deep");
@@ -201,6 +213,7 @@ Bytes table_at(lua_State* state, int index, const DataType& type) {
   }
 }
 
+// One table: each type and what it takes of Lua.
 Bytes bytes_at(lua_State* state, int index, const DataType& type) {
   switch (type.kind()) {
     case TypeKind::kTinyint:
@@ -246,6 +259,7 @@ Bytes bytes_at(lua_State* state, int index, const DataType& type) {
 
 }  // namespace
 
+// One table: each type and what Lua sees of it. Bytes that are not of the type read as 0.
 void push_value(lua_State* state, const DataType& type, OptionalView optional) {
   luaL_checkstack(state, 8, "the value nests too deep");
   if (counts_as_null(type, optional)) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values between CQL and Lua; cql/README.md has the table. Both functions raise Lua errors, so they
 // run in protected calls only.
+//
+// A value that does not fit the type is an error of the call, never a value that is changed to fit.
 #pragma once
 
 #include "cql/types/data_type.h"

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the bodies of user-defined functions: Lua 5.4 without anything that reaches outside. One per
 // shard; functions share no state, and the same arguments give the same answer on every node.
+//
+//   1. call() finds the compiled script by its key, or compiles it in a protected call.
+//   2. The arguments become Lua values, the meter gets the limits of the call.
+//   3. Lua runs; every allocation, every few instructions and each library function count against
+//      the meter.
+//   4. The result becomes a value of the return type, which is checked.
+// An error of Lua ends the call and leaves the state usable: nothing of a call outlives it.
 #pragma once
 
 #include <list>
@@ -23,6 +30,7 @@ struct ScriptLimits {
 };
 
 /// A function as the engine runs it. Immutable, outlives its calls.
+/// Made when a statement that calls the function is prepared.
 struct Script {
   std::string name;  // in error messages
   std::vector<std::string> argument_names;

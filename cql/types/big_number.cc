@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Numbers of any length between Java's bytes (two's complement, big-endian) and Boost's, which have
+// sign and magnitude.
 #include "cql/types/big_number.h"
 
 #include <iterator>
@@ -40,10 +42,13 @@ Bytes from_big(const BigInt& value) {
   return Bytes(minimal_varint(out));
 }
 
+// `exponent` is not negative; callers bound it, since each step makes the number 3.3 bits longer.
 BigInt power_of_ten(int64_t exponent) {
   return boost::multiprecision::pow(BigInt(10), static_cast<unsigned>(exponent));
 }
 
+// Decimal digits, by the logarithm and one or two comparisons, since printing would cost the square
+// of the length.
 int64_t digit_count(const BigInt& value) {
   if (value.is_zero()) return 1;
   const BigInt magnitude = abs(value);
@@ -58,6 +63,7 @@ int64_t digit_count(const BigInt& value) {
                                                  : estimate;
 }
 
+// Away from zero at exactly one half, as Java's RoundingMode.HALF_UP.
 BigInt divide_half_up(const BigInt& a, const BigInt& b) {
   BigInt quotient, remainder;
   divide_qr(a, b, quotient, remainder);
@@ -65,6 +71,7 @@ BigInt divide_half_up(const BigInt& a, const BigInt& b) {
   return quotient;
 }
 
+// decimal := i32 scale, varint unscaled. Too short a value is 0 of scale 0.
 BytesView unscaled_bytes(BytesView bytes) {
   return bytes.size() > 4 ? bytes.substr(4) : BytesView();
 }
@@ -83,6 +90,7 @@ Bytes make_decimal(int32_t scale, BytesView unscaled) {
   return out;
 }
 
+// Scales have 32 bits on the wire; Java's words for those that do not fit.
 Result<Bytes> from_decimal(const Decimal& value) {
   if (value.scale > std::numeric_limits<int32_t>::max())
     return fail(ErrorCode::kInvalid, "Underflow");
@@ -91,6 +99,7 @@ Result<Bytes> from_decimal(const Decimal& value) {
   return make_decimal(static_cast<int32_t>(value.scale), from_big(value.unscaled));
 }
 
+// Rounding 9.99 up makes a digit more, so it is looked at again.
 void round_to_digits(Decimal& value, int64_t digits) {
   for (;;) {
     const int64_t drop = digit_count(value.unscaled) - digits;

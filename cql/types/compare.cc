@@ -20,6 +20,7 @@ int order_of(T a, T b) {
   return (a > b) - (a < b);
 }
 
+// As unsigned bytes; a prefix comes first.
 int compare_bytes(BytesView a, BytesView b) {
   const int order = a.compare(b);
   return order_of(order, 0);
@@ -49,6 +50,7 @@ uint64_t by_time(uint64_t high) {
   return high << 48 | ((high << 16) & 0x0000FFFF00000000ULL) | high >> 32;
 }
 
+// By version, then by time for version 1, then by bytes, as Cassandra's UUIDType.
 int compare_uuids(BytesView a, BytesView b) {
   if (a.size() != 16 || b.size() != 16) [[unlikely]]
     return compare_bytes(a, b);
@@ -61,6 +63,7 @@ int compare_uuids(BytesView a, BytesView b) {
   return order != 0 ? order : order_of(low_half(a), low_half(b));
 }
 
+// By time, then by the low half.
 int compare_timeuuids(BytesView a, BytesView b) {
   if (a.size() != 16 || b.size() != 16) [[unlikely]]
     return compare_bytes(a, b);
@@ -70,8 +73,10 @@ int compare_timeuuids(BytesView a, BytesView b) {
   return order_of(low_half(a) ^ kSigned, low_half(b) ^ kSigned);
 }
 
+// Part by part; of two that agree so far the shorter comes first.
 int compare_collections(const DataType& type, BytesView a, BytesView b) {
   auto left = CollectionReader::open(type, a), right = CollectionReader::open(type, b);
+  // Bytes that do not read sort by themselves: an order all the same, so that sorting ends.
   if (!left || !right) return compare_bytes(a, b);
   while (!left->at_end() && !right->at_end()) {
     for (const TypePtr& part_type : type.components()) {
@@ -98,6 +103,7 @@ OptionalView take_field(BytesView& bytes) {
   return field;
 }
 
+// Field by field; fields that one side lacks are null there and so come first.
 int compare_tuples(const DataType& type, BytesView a, BytesView b) {
   for (const TypePtr& field : type.components()) {
     // Missing fields at the end are null on both sides.
@@ -108,6 +114,7 @@ int compare_tuples(const DataType& type, BytesView a, BytesView b) {
   return 0;
 }
 
+// Both have `dimension` elements, so no length is compared.
 int compare_vectors(const DataType& type, BytesView a, BytesView b) {
   const DataType& element = *type.element();
   const auto fixed = element.fixed_length();
@@ -130,6 +137,7 @@ int compare_vectors(const DataType& type, BytesView a, BytesView b) {
 
 }  // namespace
 
+// One table: each kind of type and what compares its values.
 int compare(const DataType& type, BytesView a, BytesView b) {
   if (a.empty() || b.empty()) return order_of(!a.empty(), !b.empty());
   switch (type.kind()) {
@@ -184,6 +192,7 @@ int compare(const DataType& type, BytesView a, BytesView b) {
   std::unreachable();
 }
 
+// Null before every value.
 int compare_nullable(const DataType& type, OptionalView a, OptionalView b) {
   if (!a || !b) return order_of(a.has_value(), b.has_value());
   return compare(type, *a, *b);

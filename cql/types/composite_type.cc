@@ -30,6 +30,7 @@ std::string_view without_package(std::string_view class_name) {
   return class_name;
 }
 
+// Without blanks at both ends.
 std::string_view trimmed(std::string_view text) {
   const size_t start = text.find_first_not_of(" \t\n");
   if (start == std::string_view::npos) return {};
@@ -77,6 +78,7 @@ std::string unescaped(std::string_view part) {
   return out;
 }
 
+// Null: no such alias.
 TypePtr type_of_alias(const CompositeClass& composite, char alias) {
   const auto found = std::ranges::find(composite.aliases, alias, &std::pair<char, TypePtr>::first);
   return found == composite.aliases.end() ? nullptr : found->second;
@@ -92,6 +94,7 @@ void sort_as_hashed(std::vector<std::pair<char, TypePtr>>& aliases) {
   });
 }
 
+// A class that is neither a type of CQL nor one of kOthers is no comparator.
 Result<TypePtr> class_named(std::string_view name) {
   TETRAD_TRY(TypePtr type, parse_class_name(name));
   if (type->kind() != TypeKind::kCustom || is_other_class(type->custom_class())) return type;
@@ -119,6 +122,8 @@ Result<TypePtr> take_comparator(const CompositeClass& composite, std::string_vie
   return type;
 }
 
+// Of component `i`: from the class, or in a dynamic composite from the value itself, by alias or by
+// name.
 Result<TypePtr> read_comparator(const CompositeClass& composite, size_t i,
                                 base::ByteReader& reader) {
   if (!composite.dynamic) {
@@ -173,6 +178,7 @@ std::string with_packages(std::string_view class_name) {
     const std::string_view word = class_name.substr(at, end - at);
     at = word.size() + at;
     const size_t next = class_name.find_first_not_of(" \t\n", at);
+    // A letter before "=>" stands for a class and is none.
     const bool is_alias =
         next != std::string_view::npos && class_name.substr(next).starts_with("=>");
     const bool is_name = word.find_first_of("(),=>.") == std::string_view::npos &&
@@ -228,6 +234,8 @@ Result<Bytes> composite_from_string(const CompositeClass& composite, std::string
   Bytes out;
   size_t i = 0;
   for (std::string_view part : split(text)) {
+    // The end-of-component byte, for bounds of queries: "!" sorts behind and "_" in front of what
+    // begins so.
     if (part == "!" || part == "_") {
       if (out.empty())
         return fail(ErrorCode::kInvalid, "Invalid component representation: {}", part);
@@ -254,8 +262,11 @@ Result<Bytes> composite_from_string(const CompositeClass& composite, std::string
   return out;
 }
 
+// Each component: its comparator (dynamic ones only), u16 size, value, end-of-component byte. Only
+// the last may have such a byte that is not 0.
 Result<void> validate_composite(const CompositeClass& composite, BytesView value) {
   base::ByteReader reader(value);
+  // Marks a static column of Thrift times; components follow.
   if (!composite.dynamic && value.starts_with("\xff\xff")) TETRAD_TRY_VOID(reader.read_u16());
   for (size_t i = 0; reader.remaining() > 0; ++i) {
     TETRAD_TRY(const TypePtr type, read_comparator(composite, i, reader));

@@ -25,6 +25,7 @@ struct NativeInfo {
   int fixed_length;  // -1: none
 };
 
+// By TypeKind, which the assertion below counts.
 constexpr std::array kNatives = {
     NativeInfo{TypeKind::kAscii, "ascii", "AsciiType", -1},
     NativeInfo{TypeKind::kBigint, "bigint", "LongType", 8},
@@ -48,6 +49,7 @@ constexpr std::array kNatives = {
     NativeInfo{TypeKind::kVarint, "varint", "IntegerType", -1},
     NativeInfo{TypeKind::kEmpty, "empty", "EmptyType", 0},
 };
+// Native kinds come first in TypeKind.
 constexpr size_t kNativeCount = kNatives.size();
 static_assert(kNativeCount == static_cast<size_t>(TypeKind::kList));
 
@@ -58,6 +60,7 @@ const NativeInfo& info_of(TypeKind kind) { return kNatives[static_cast<size_t>(k
 /// Builds types; everyone else sees them as const.
 class DataType::Access {
  public:
+  // DataType has no public constructor: Open lets make_shared() call it.
   static std::shared_ptr<DataType> make(TypeKind kind) {
     struct Open : DataType {};
     auto type = std::make_shared<Open>();
@@ -66,6 +69,7 @@ class DataType::Access {
       type->fixed_length_ = static_cast<size_t>(info_of(kind).fixed_length);
     return type;
   }
+  // Also what follows from the parts: depth and whether a user type is inside, both asked often.
   static void set_components(DataType& type, std::vector<TypePtr> components, bool multi_cell) {
     type.components_ = std::move(components);
     type.multi_cell_ = multi_cell;
@@ -78,12 +82,14 @@ class DataType::Access {
     }
     type.depth_ = deepest + 1;
   }
+  // Of user types all; of custom classes the name alone.
   static void set_names(DataType& type, std::string keyspace, std::string name,
                         std::vector<std::string> field_names) {
     type.keyspace_ = std::move(keyspace);
     type.name_ = std::move(name);
     type.field_names_ = std::move(field_names);
   }
+  // A vector of elements of a fixed length has one itself.
   static void set_dimension(DataType& type, uint32_t dimension) {
     type.dimension_ = dimension;
     const auto each = type.components_.front()->fixed_length_;
@@ -103,6 +109,7 @@ const TypePtr& native_type(TypeKind kind) {
   return (*all)[static_cast<size_t>(kind)];
 }
 
+// Lower case; varchar is another name of text.
 TypePtr native_type_named(std::string_view name) {
   if (name == "varchar") return text_type();
   for (const NativeInfo& native : kNatives) {
@@ -113,6 +120,7 @@ TypePtr native_type_named(std::string_view name) {
 
 namespace {
 
+// Parts of a collection have no cells of their own, so they are frozen.
 TypePtr make_collection(TypeKind kind, std::vector<TypePtr> parts, bool frozen) {
   for (TypePtr& part : parts) part = freeze(part);
   auto type = DataType::Access::make(kind);
@@ -138,6 +146,7 @@ TypePtr make_tuple(std::vector<TypePtr> fields) {
 TypePtr make_udt(std::string keyspace, std::string name, std::vector<std::string> field_names,
                  std::vector<TypePtr> field_types, bool frozen) {
   TETRAD_ASSERT(field_names.size() == field_types.size());
+  // A user type that is not frozen may hold collections that are not.
   if (frozen) {
     for (TypePtr& field : field_types) field = freeze(field);
   }
@@ -147,6 +156,7 @@ TypePtr make_udt(std::string keyspace, std::string name, std::vector<std::string
   return type;
 }
 
+// Never of many cells: a vector is written and read as one value.
 TypePtr make_vector(TypePtr element, uint32_t dimension) {
   auto type = DataType::Access::make(TypeKind::kVector);
   DataType::Access::set_components(*type, {std::move(element)}, false);
@@ -154,6 +164,7 @@ TypePtr make_vector(TypePtr element, uint32_t dimension) {
   return type;
 }
 
+// A class that Cassandra would load and Tetrad keeps by name: its values are bytes.
 TypePtr make_custom(std::string class_name) {
   auto type = DataType::Access::make(TypeKind::kCustom);
   DataType::Access::set_names(*type, "", std::move(class_name), {});
@@ -162,6 +173,7 @@ TypePtr make_custom(std::string class_name) {
 
 namespace {
 
+// A new type with the same parts: types never change.
 TypePtr with_frozen(const TypePtr& type, bool frozen) {
   std::vector<TypePtr> parts(type->components().begin(), type->components().end());
   if (type->kind() != TypeKind::kUdt)
@@ -173,21 +185,26 @@ TypePtr with_frozen(const TypePtr& type, bool frozen) {
 
 }  // namespace
 
+// The same type if it is frozen already; only the outermost mark is looked at, since all inside is
+// frozen.
 TypePtr freeze(const TypePtr& type) {
   return type->is_multi_cell() ? with_frozen(type, true) : type;
 }
 
+// The same type for those that have no other form.
 TypePtr unfreeze(const TypePtr& type) {
   const bool can = type->is_collection() || type->kind() == TypeKind::kUdt;
   return can && !type->is_multi_cell() ? with_frozen(type, false) : type;
 }
 
+// Linear: user types have few fields.
 std::optional<size_t> DataType::field_index(std::string_view field) const {
   const auto at = std::find(field_names_.begin(), field_names_.end(), field);
   if (at == field_names_.end()) return std::nullopt;
   return static_cast<size_t>(at - field_names_.begin());
 }
 
+// Whether a value of no bytes is one of the type; it is not null then (types/empty_value.h).
 bool DataType::allows_empty_value() const {
   switch (kind_) {
     case TypeKind::kTinyint:
@@ -208,6 +225,7 @@ bool DataType::allows_empty_value() const {
 
 namespace {
 
+// The type itself or one that it holds, at any depth.
 template <class Predicate>
 bool any_inside(const DataType& type, const Predicate& predicate) {
   if (predicate(type)) return true;
@@ -217,15 +235,18 @@ bool any_inside(const DataType& type, const Predicate& predicate) {
 
 }  // namespace
 
+// references_udt_ spares most types the walk.
 bool DataType::references_udt(std::string_view keyspace, std::string_view name) const {
   return references_udt_ && any_inside(*this, [&](const DataType& t) {
            return t.kind_ == TypeKind::kUdt && t.keyspace_ == keyspace && t.name_ == name;
          });
 }
+// Counters may be inside of what a client writes, where they are refused.
 bool DataType::references_counter() const {
   return any_inside(*this, [](const DataType& t) { return t.kind_ == TypeKind::kCounter; });
 }
 bool DataType::references_duration() const {
+  // As Cassandra, whose VectorType does not look inside.
   if (kind_ == TypeKind::kVector) return false;
   return kind_ == TypeKind::kDuration || std::ranges::any_of(components_, [](const TypePtr& t) {
            return t->references_duration();
@@ -242,6 +263,7 @@ bool reads_otherwise(std::string_view udt) {
   return native_type_named(udt) || std::ranges::find(kMade, udt) != kMade.end();
 }
 
+// `with_frozen_marks`: of the outermost type only; parts always have theirs.
 void append_cql(std::string& out, const DataType& type, bool with_frozen_marks) {
   const auto parts = [&] {
     bool first = true;
@@ -324,6 +346,8 @@ void append_class(std::string& out, const DataType& type, bool inside_frozen) {
       out += "VectorType(";
       break;
     default:
+      // UserType(keyspace,name in hex,field in hex:class,…): hexadecimal, so that any character may
+      // be in a name.
       out.append("UserType(").append(type.keyspace()).append(",").append(base::to_hex(type.name()));
       break;
   }
@@ -335,6 +359,7 @@ void append_class(std::string& out, const DataType& type, bool inside_frozen) {
     }
     append_class(out, *type.components()[i], inner);
   }
+  // With the blank before the comma, as Cassandra's VectorType prints itself.
   if (type.kind() == TypeKind::kVector) out += fmt::format(" , {}", type.dimension());
   out += ')';
   if (frozen_mark) out += ')';
@@ -360,6 +385,7 @@ std::string DataType::class_name() const {
 
 namespace {
 
+// By pointer first: snapshots share most types.
 bool same_components(const DataType& a, const DataType& b) {
   return std::equal(a.components().begin(), a.components().end(), b.components().begin(),
                     b.components().end(),
@@ -378,6 +404,7 @@ bool prefix_compatible(const DataType& to, const DataType& from, const Compatibl
 
 }  // namespace
 
+// By value; native types are the same object.
 bool operator==(const DataType& a, const DataType& b) {
   if (&a == &b) return true;
   return a.kind_ == b.kind_ && a.multi_cell_ == b.multi_cell_ && a.dimension_ == b.dimension_ &&

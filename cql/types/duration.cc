@@ -73,6 +73,7 @@ class Builder {
     total += static_cast<int64_t>(count) * each;
     return {};
   }
+  // The unit that was added last, by its place in kUnits; units only go on from there.
   int last_ = -1;
   int64_t months_ = 0, days_ = 0, nanos_ = 0;
 };
@@ -145,6 +146,7 @@ Result<Duration> parse_alternative(std::string_view text, bool negative) {
 
 /// "P1Y2M3DT4H5M6S" and "P4W"
 Result<Duration> parse_iso(std::string_view text, bool negative) {
+  // Each letter at most once and in this order; M is months before the T and minutes behind it.
   static constexpr std::string_view date_letters = "YMWD", time_letters = "HMS";
   Builder builder;
   std::string_view rest = text.substr(1);
@@ -169,12 +171,15 @@ Result<Duration> parse_iso(std::string_view text, bool negative) {
     (unit == 2 ? weeks : others) = true;
     TETRAD_TRY_VOID(builder.add(unit, *count));
   }
+  // P4W stands alone.
   if (weeks && others) return refuse(text);
   return builder.finish(negative);
 }
 
 }  // namespace
 
+// The sign holds for all parts; what begins with P is one of the two ISO forms, and a '-' inside
+// tells which.
 Result<Duration> parse_duration(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);
@@ -197,6 +202,7 @@ std::string format_duration(const Duration& value) {
     if (left >= each) out += fmt::format("{}{}", left / each, symbol);
     left %= each;
   };
+  // Weeks are not printed: days are, as in Cassandra.
   uint64_t months = magnitude(value.months), days = magnitude(value.days);
   uint64_t nanos = magnitude(value.nanos);
   put(months, 12, "y");

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Addresses as Java's InetAddress reads and prints them, without looking up names: "1.2" is
+// 1.0.0.2, an IPv4 address in IPv6 is one of IPv4, IPv6 is printed in eight groups without "::".
 #include "cql/types/inet.h"
 
 #include <array>
@@ -10,8 +12,10 @@ namespace tetrad::cql {
 
 namespace {
 
+// ::ffff:0:0/96 of IPv6 holds the addresses of IPv4.
 constexpr BytesView kMappedPrefix("\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
 
+// Digits only, all of the text.
 std::optional<uint64_t> to_number(std::string_view text, int base) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -37,6 +41,7 @@ std::optional<Bytes> parse_v4(std::string_view text) {
   Bytes out;
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto number = to_number(parts[i], 10);
+    // "10.1" has 1 for three bytes: 10.0.0.1.
     const size_t width = i + 1 < parts.size() ? 1 : 4 - i;
     if (!number || *number >> (8 * width) != 0) return std::nullopt;
     for (size_t byte = width; byte > 0; --byte)
@@ -65,11 +70,13 @@ bool append_groups(std::string_view text, bool may_end_v4, Bytes& out) {
 }
 
 std::optional<Bytes> parse_v6(std::string_view text) {
+  // "fe80::1%2": the number of an interface is taken and dropped.
   if (const size_t scope = text.find('%'); scope != std::string_view::npos) {
     if (!to_number(text.substr(scope + 1), 10)) return std::nullopt;
     text = text.substr(0, scope);
   }
   Bytes out, tail;
+  // What is left of "::" and what is right of it; zeros fill the middle, one group at least.
   const size_t gap = text.find("::");
   if (gap == std::string_view::npos) {
     if (!append_groups(text, true, out) || out.size() != 16) return std::nullopt;
@@ -90,6 +97,7 @@ std::optional<Bytes> parse_v6(std::string_view text) {
 
 Result<Bytes> parse_inet(std::string_view text) {
   std::optional<Bytes> address;
+  // Longer than any address; the text may be a client's of any length.
   if (text.size() <= 100) {
     std::string_view inner = text;
     const bool brackets = inner.size() > 2 && inner.front() == '[' && inner.back() == ']';
@@ -105,6 +113,7 @@ Result<Bytes> parse_inet(std::string_view text) {
   return fail(ErrorCode::kInvalid, "Unable to make inet address from '{}'", text);
 }
 
+// Empty for bytes that are no address.
 std::string format_inet(BytesView bytes) {
   if (bytes.size() == 16 && bytes.starts_with(kMappedPrefix))
     bytes.remove_prefix(kMappedPrefix.size());

@@ -21,11 +21,13 @@ namespace {
 
 using Kind = JsonValue::Kind;
 
+// "Expected a map, but got a Integer: 1", with Java's class, as Cassandra words it.
 std::unexpected<Error> expected(std::string_view what, const JsonValue& value) {
   return fail(ErrorCode::kInvalid, "Expected {}, but got a {}: {}", what, value.java_class(),
               value.java_text());
 }
 
+// Values of JSON as bytes of a type. `now_ms_` is what "now" means in a text of a timestamp.
 class Converter {
  public:
   explicit Converter(std::optional<int64_t> now_ms) : now_ms_(now_ms) {}
@@ -98,21 +100,25 @@ class Converter {
   }
 
  private:
+  // A string of JSON is read as the text of the type.
   Result<Bytes> text(const DataType& type, const JsonValue& value, std::string_view what) const {
     if (value.kind != Kind::kString) return expected(what, value);
     return from_string(type, value.text, now_ms_);
   }
+  // Cassandra reads the number's text: 1.0 is refused by the type, with its words.
   Result<Bytes> small_integer(const DataType& type, const JsonValue& value,
                               std::string_view what) const {
     if (value.kind != Kind::kString && value.kind != Kind::kInteger && value.kind != Kind::kFloat)
       return expected(what, value);
     return from_string(type, value.java_text(), now_ms_);
   }
+  // Integers of any length become the nearest double.
   static std::optional<double> to_double(const JsonValue& value) {
     if (value.kind == Kind::kFloat) return value.number;
     if (value.kind != Kind::kInteger) return std::nullopt;
     return std::strtod(value.text.c_str(), nullptr);
   }
+  // varint and decimal. JSON's integers have all their digits here; its floats have become doubles.
   static Result<Bytes> number_text(const JsonValue& value, std::string_view name, bool decimal) {
     const std::string written = value.java_text();
     if (decimal && written.empty()) return Bytes();
@@ -157,6 +163,7 @@ class Converter {
     return composite_of(type, value);
   }
 
+  // By kind of type; each refuses JSON of another kind with its own words.
   Result<Bytes> composite_of(const DataType& type, const JsonValue& value) const {
     switch (type.kind()) {
       case TypeKind::kList:
@@ -173,6 +180,7 @@ class Converter {
     }
   }
 
+  // Of lists, sets and vectors: a null among them is an error, as in CQL.
   Result<std::vector<Bytes>> elements(const DataType& element, const JsonValue& value,
                                       std::string_view name) const {
     std::vector<Bytes> out;
@@ -212,6 +220,7 @@ class Converter {
     return join_vector(type, views);
   }
 
+  // {"key": value, …}; of equal keys the last value counts.
   Result<Bytes> map(const DataType& type, const JsonValue& value) const {
     if (value.kind != Kind::kObject) return expected("a map", value);
     std::vector<std::pair<Bytes, Bytes>> entries;
@@ -230,6 +239,7 @@ class Converter {
     return join_sorted_map(*type.key(), {entries.begin(), entries.end()});
   }
 
+  // [a, b, …] with all items; null is a field without a value.
   Result<Bytes> tuple(const DataType& type, const JsonValue& value) const {
     if (value.kind != Kind::kArray) return expected("a list representation of a tuple", value);
     const size_t count = type.components().size();
@@ -249,6 +259,7 @@ class Converter {
     return join_tuple(views);
   }
 
+  // Fields that are not named are null, as all fields are for {}.
   Result<Bytes> udt(const DataType& type, const JsonValue& value) const {
     if (value.kind != Kind::kObject) return expected("a map", value);
     std::vector<OptionalBytes> fields(type.components().size());
@@ -286,6 +297,7 @@ void append_key(std::string& out, const DataType& type, OptionalView key) {
   }
 }
 
+// False: the bytes do not read. What was appended until then is taken back by append_value().
 bool append_collection(std::string& out, const DataType& type, BytesView value) {
   auto reader = CollectionReader::open(type, value);
   if (!reader) return false;
@@ -304,6 +316,7 @@ bool append_collection(std::string& out, const DataType& type, BytesView value) 
   return true;
 }
 
+// { } for maps and user types, [ ] for all others.
 bool append_composite(std::string& out, const DataType& type, BytesView value) {
   const bool braces = type.kind() == TypeKind::kMap || type.kind() == TypeKind::kUdt;
   out += braces ? '{' : '[';
@@ -336,6 +349,7 @@ void append_hex(std::string& out, BytesView value) {
   out.append("\"0x").append(base::to_hex(value)).append("\"");
 }
 
+// Numbers and booleans are JSON's own, everything else a string.
 void append_native(std::string& out, const DataType& type, BytesView value) {
   switch (type.kind()) {
     case TypeKind::kAscii:
@@ -367,6 +381,7 @@ void append_native(std::string& out, const DataType& type, BytesView value) {
     out += "\"\"";
     return;
   }
+  // Bytes of another type than the column's: shown as they are, as a blob.
   if (!validate(type, value)) return append_hex(out, value);
   const std::string text = to_string(type, value);
   switch (type.kind()) {
@@ -412,6 +427,7 @@ Result<OptionalBytes> from_json(const DataType& type, std::string_view json,
   return from_json(type, value, now_ms);
 }
 
+// JSON's null is null here; inside of a value convert() decides.
 Result<OptionalBytes> from_json(const DataType& type, const JsonValue& value,
                                 std::optional<int64_t> now_ms) {
   if (value.kind == Kind::kNull) return std::nullopt;
@@ -441,6 +457,8 @@ std::string json_column_name(std::string_view name) {
   return out;
 }
 
+// The inverse of json_column_name() as far as it matters: only upper case makes the quotes
+// necessary.
 std::string quote_json_column_name(std::string_view name) {
   const bool lower =
       std::none_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; });

@@ -19,6 +19,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
+// RFC 3629; `c` is a whole character.
 void append_utf8(std::string& out, uint32_t c) {
   const auto put = [&out](uint32_t byte) { out += static_cast<char>(byte); };
   if (c < 0x80) {
@@ -38,6 +39,7 @@ void append_utf8(std::string& out, uint32_t c) {
   }
 }
 
+// Recursive descent over the text, which outlives it; at_ is the byte that is looked at.
 class Parser {
  public:
   explicit Parser(std::string_view json) : text_(json) {}
@@ -45,6 +47,8 @@ class Parser {
   Result<JsonValue> parse() {
     if (!is_valid_utf8(text_)) return bad("Invalid UTF-8");
     TETRAD_TRY(JsonValue value, parse_value(1));
+    // Jackson reads "1x" as a number with something behind it and "{}x" as an object: only the
+    // former is an error.
     const bool number =
         value.kind == JsonValue::Kind::kInteger || value.kind == JsonValue::Kind::kFloat;
     if (number && at_ < text_.size() && !is_space(text_[at_]))
@@ -63,6 +67,7 @@ class Parser {
   void skip_space() {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   }
+  // False, and nothing is taken, when another character comes.
   bool take(char c) {
     if (at_ == text_.size() || text_[at_] != c) return false;
     ++at_;
@@ -70,6 +75,7 @@ class Parser {
   }
 
   Result<JsonValue> parse_value(int depth) {
+    // Both bounds are checked before a value takes memory; the depth also bounds the C++ stack.
     if (depth > kJsonDepthMax) return bad("Document nesting is too deep");
     if (++values_ > kJsonValuesMax) {
       return fail(ErrorCode::kInvalid, "Error decoding JSON string: more than {} values in it",
@@ -112,15 +118,19 @@ class Parser {
     return value;
   }
 
+  // How many there were.
   size_t skip_digits() {
     const size_t start = at_;
     while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
     return at_ - start;
   }
 
+  // -?digits[.digits][e[+-]digits], as JSON has numbers; the length is bounded before anybody reads
+  // the value.
   Result<JsonValue> parse_number() {
     const size_t start = at_;
     take('-');
+    // 01 is no number in JSON.
     if (at_ + 1 < text_.size() && text_[at_] == '0' && is_digit(text_[at_ + 1]))
       return bad("Invalid numeric value: Leading zeroes not allowed");
     if (skip_digits() == 0) return unexpected_character();
@@ -144,11 +154,13 @@ class Parser {
     } else {
       value.kind = JsonValue::Kind::kFloat;
       value.number = std::strtod(value.text.c_str(), nullptr);
+      // Floats are doubles from here on, as Jackson makes them; integers keep their digits.
       value.text.clear();
     }
     return value;
   }
 
+  // Four digits behind "\u".
   Result<uint32_t> parse_hex4() {
     uint32_t value = 0;
     if (text_.size() - at_ < 4) return bad("Unexpected end-of-input");
@@ -159,6 +171,7 @@ class Parser {
     return value;
   }
 
+  // What stands behind a backslash, which is taken already.
   Result<void> parse_escape(std::string& out) {
     if (at_ == text_.size()) return bad("Unexpected end-of-input");
     static constexpr std::string_view marks = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
@@ -169,6 +182,7 @@ class Parser {
     }
     if (mark != 'u') return bad("Unrecognized character escape");
     TETRAD_TRY(uint32_t c, parse_hex4());
+    // Two escapes make one character beyond U+FFFF; a first half without its second stands alone.
     if (c >= 0xD800 && c < 0xDC00 && text_.substr(at_).starts_with("\\u")) {
       const size_t before = at_;
       at_ += 2;
@@ -184,6 +198,8 @@ class Parser {
     return {};
   }
 
+  // From the quote that at_ stands on to the one behind the string. UTF-8 was checked for the whole
+  // text.
   Result<void> parse_string(std::string& out) {
     ++at_;
     while (at_ < text_.size()) {
@@ -200,6 +216,7 @@ class Parser {
     return bad("Unexpected end-of-input in a string");
   }
 
+  // [ value, value … ]; a comma before the bracket is an error.
   Result<JsonValue> parse_array(int depth) {
     JsonValue array;
     array.kind = JsonValue::Kind::kArray;
@@ -215,6 +232,7 @@ class Parser {
     }
   }
 
+  // { "name": value, … }; names in the order in which they first came.
   Result<JsonValue> parse_object(int depth) {
     JsonValue object;
     object.kind = JsonValue::Kind::kObject;
@@ -251,6 +269,7 @@ class Parser {
 
 }  // namespace
 
+// The class that Jackson makes of the value; its name is part of error texts.
 std::string_view JsonValue::java_class() const {
   switch (kind) {
     case Kind::kNull:
@@ -271,6 +290,7 @@ std::string_view JsonValue::java_class() const {
   std::unreachable();
 }
 
+// As Java prints them: arrays "[1, 2]", objects "{a=1}", without quotes.
 std::string JsonValue::java_text() const {
   switch (kind) {
     case Kind::kNull:

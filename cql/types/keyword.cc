@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which words are keywords: by a hash table of open addressing that is filled at compile time,
+// since the lexer asks for every word of every statement. The words and the use of each are in
+// keyword.h.
 #include "cql/types/keyword.h"
 
 #include <array>
@@ -25,6 +28,7 @@ constexpr size_t kSlotCount = 1024;
 
 constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
+// FNV-1a over lower-case letters.
 constexpr uint32_t slot_of(std::string_view word) {
   uint32_t h = 2166136261u;
   for (char c : word) h = (h ^ static_cast<uint8_t>(lower(c))) * 16777619u;
@@ -61,6 +65,7 @@ std::string_view keyword_text(Keyword keyword) {
 }
 
 std::optional<Keyword> find_keyword(std::string_view word) {
+  // Longer than any keyword: most names end here or at an empty slot.
   if (word.size() > kWordBytesMax) return std::nullopt;
   for (uint32_t at = slot_of(word); kSlots[at] != 0; at = (at + 1) % kSlotCount) {
     const size_t k = kSlots[at] - 1u;
@@ -69,6 +74,8 @@ std::optional<Keyword> find_keyword(std::string_view word) {
   return std::nullopt;
 }
 
+// Quotes where the bare word would be read as another one or as none: Cassandra's
+// ColumnIdentifier.maybeQuote.
 std::string quote_identifier(std::string_view name) {
   const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };

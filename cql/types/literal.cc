@@ -28,6 +28,7 @@ bool is_hex_digit(char c) {
 }
 
 /// An optional sign and digits, within Int.
+/// from_chars takes no '+', Java does.
 template <class Int>
 std::optional<Int> to_integer(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && is_digit(text[1])) text.remove_prefix(1);
@@ -64,6 +65,7 @@ bool is_float_text(std::string_view text) {
     if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
     if (take_digits(text, false) == 0) return false;
   } else if (hex) {
+    // Java demands the exponent of a hexadecimal float.
     return false;
   }
   if (text.size() == 1 && std::string_view("fFdD").find(text[0]) != std::string_view::npos)
@@ -71,6 +73,7 @@ bool is_float_text(std::string_view text) {
   return text.empty();
 }
 
+// Java trims everything up to U+0020. Too large a number becomes an infinity, as in Java.
 template <class Float>
 std::optional<Float> to_float(std::string_view text) {
   while (!text.empty() && static_cast<uint8_t>(text.front()) <= ' ') text.remove_prefix(1);
@@ -95,11 +98,13 @@ bool equals_ignoring_case(std::string_view a, std::string_view lower) {
                     [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x + 32 : x) == y; });
 }
 
+// Cassandra's text for what is not hexadecimal.
 Result<Bytes> hex_bytes(std::string_view text) {
   if (auto bytes = parse_hex(text)) return *std::move(bytes);
   return fail(ErrorCode::kInvalid, "cannot parse '{}' as hex bytes", text);
 }
 
+// Texts of refusals are Cassandra's TimeUUIDType's.
 Result<Bytes> timeuuid_bytes(std::string_view text) {
   const auto uuid = Uuid::parse(text);
   if (!uuid) return fail(ErrorCode::kInvalid, "Unknown timeuuid representation: {}", text);
@@ -119,6 +124,7 @@ Result<Bytes> tuple_bytes(const DataType& type, std::string_view text,
       fields.emplace_back();
       continue;
     }
+    // '@' alone is null; with anything behind it, it is an ordinary letter.
     if (text[i] == '@' && fields.back().first.empty()) fields.back().second = true;
     if (escape) ++i;
     if (!fields.back().first.empty() || escape) fields.back().second = false;
@@ -138,10 +144,12 @@ Result<Bytes> tuple_bytes(const DataType& type, std::string_view text,
     TETRAD_TRY(Bytes value, from_string(*type.components()[i], fields[i].first, now_ms));
     values.emplace_back(std::move(value));
   }
+  // Fields that the text does not name are left out of the value, not written as null.
   const std::vector<OptionalView> views(values.begin(), values.end());
   return join_tuple(views);
 }
 
+// Cassandra's text for numbers, booleans and uuids that do not read.
 std::unexpected<Error> unable(std::string_view what, std::string_view text) {
   return fail(ErrorCode::kInvalid, "Unable to make {} from '{}'", what, text);
 }
@@ -159,6 +167,7 @@ std::optional<Bytes> parse_hex(std::string_view hex) {
   return out;
 }
 
+// As Cassandra's errors call it: "Invalid INTEGER constant (1) for …".
 std::string_view literal_kind_name(LiteralKind kind) {
   switch (kind) {
     case LiteralKind::kString:
@@ -203,6 +212,8 @@ TypePtr preferred_type(LiteralKind kind, std::string_view text) {
   std::unreachable();
 }
 
+// kExact for the type that the literal would have by itself, kWeak for others that can read its
+// text. Whether the text is in range is not asked: an overload is chosen before the value is made.
 Assignability test_literal(LiteralKind kind, std::string_view text, const DataType& type) {
   // Their text is read when the value is made.
   if (type.kind() == TypeKind::kTuple || type.kind() == TypeKind::kCustom)
@@ -237,6 +248,7 @@ Assignability test_literal(LiteralKind kind, std::string_view text, const DataTy
   std::unreachable();
 }
 
+// Hexadecimal constants lose their 0x and are read as bytes; all others are texts of the type.
 Result<Bytes> literal_to_bytes(LiteralKind kind, std::string_view text, const DataType& type,
                                std::optional<int64_t> now_ms) {
   if (kind == LiteralKind::kHex && text.size() >= 2) text.remove_prefix(2);
@@ -252,6 +264,7 @@ Result<Bytes> literal_to_bytes(LiteralKind kind, std::string_view text, const Da
 
 namespace {
 
+// The words of refusals are Java's: "byte", "short", "long".
 Result<Bytes> number_from_string(TypeKind kind, std::string_view text) {
   switch (kind) {
     case TypeKind::kTinyint:
@@ -282,6 +295,7 @@ Result<Bytes> number_from_string(TypeKind kind, std::string_view text) {
   }
 }
 
+// What of them may be written is in temporal.cc and duration.cc.
 Result<Bytes> time_from_string(TypeKind kind, std::string_view text,
                                std::optional<int64_t> now_ms) {
   switch (kind) {
@@ -376,6 +390,7 @@ namespace {
 
 /// The plain text of a native value that is neither text nor blob; nullopt when its bytes are not
 /// of the type.
+/// One table: each type's own text.
 std::optional<std::string> native_text(const DataType& type, BytesView value) {
   const auto integer = [](auto number) -> std::optional<std::string> {
     if (!number) return std::nullopt;
@@ -439,6 +454,8 @@ void append_quoted(std::string& out, std::string_view text) {
   out += '\'';
 }
 
+// What stands for bytes that are not of their type, too: DESCRIBE and error texts must not fail on
+// them.
 void append_blob(std::string& out, BytesView value) {
   out.append("0x").append(base::to_hex(value));
 }
@@ -461,6 +478,7 @@ bool append_collection(std::string& out, const DataType& type, BytesView value) 
   return true;
 }
 
+// As append_collection(). `rest` follows the value to notice where its fields end.
 bool append_fields(std::string& out, const DataType& type, BytesView value) {
   const auto fields = split_tuple(type, value);
   if (!fields) return false;
@@ -476,6 +494,7 @@ bool append_fields(std::string& out, const DataType& type, BytesView value) {
   return true;
 }
 
+// Of a vector: all elements, with ", " between them.
 bool append_elements(std::string& out, const DataType& type, BytesView value) {
   const auto elements = split_vector(type, value);
   if (!elements) return false;
@@ -488,6 +507,7 @@ bool append_elements(std::string& out, const DataType& type, BytesView value) {
 
 bool append_composite(std::string& out, const DataType& type, BytesView value) {
   const TypeKind kind = type.kind();
+  // [ ] for lists and vectors, ( ) for tuples, { } for sets, maps and user types.
   const bool square = kind == TypeKind::kList || kind == TypeKind::kVector;
   out += square ? '[' : kind == TypeKind::kTuple ? '(' : '{';
   const bool ok = type.is_collection()   ? append_collection(out, type, value)
@@ -497,6 +517,8 @@ bool append_composite(std::string& out, const DataType& type, BytesView value) {
   return ok;
 }
 
+// Recursive over the type; bytes that are not of it become a blob, at the level at which that
+// shows.
 void append_literal(std::string& out, const DataType& type, OptionalView value) {
   if (!value) {
     out += "null";
@@ -537,12 +559,16 @@ void append_literal(std::string& out, const DataType& type, OptionalView value) 
 
 }  // namespace
 
+// Read as a term of the same type it gives the same bytes, but for empty values, which become null,
+// and for bytes that are not of their type.
 std::string to_cql_literal(const DataType& type, OptionalView value) {
   std::string out;
   append_literal(out, type, value);
   return out;
 }
 
+// The inverse of from_string(): tuples as "1:text:@", with backslashes before ':' and '@' that are
+// meant.
 std::string to_string(const DataType& type, BytesView value) {
   if (type.kind() == TypeKind::kAscii || type.kind() == TypeKind::kText) return std::string(value);
   if (type.is_tuple_like()) {

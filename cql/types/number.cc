@@ -50,6 +50,7 @@ void strip_zeros(Decimal& value, int64_t preferred) {
   }
 }
 
+// `scale` is not below the value's own: zeros are added, never digits lost.
 Decimal with_scale(const Decimal& value, int64_t scale) {
   return {value.unscaled * power_of_ten(scale - value.scale), scale};
 }
@@ -111,6 +112,8 @@ Result<Decimal> divide(const Decimal& a, const Decimal& b) {
   return quotient;
 }
 
+// BigDecimal.remainder: a - b * trunc(a / b), with the sign of a. The scale follows from that of
+// Java's quotient.
 Result<Decimal> remainder(const Decimal& a, const Decimal& b) {
   if (b.unscaled.is_zero()) {
     return fail(ErrorCode::kInvalid, "Division {}", a.unscaled.is_zero() ? "undefined" : "by zero");
@@ -182,6 +185,7 @@ Result<Bytes> varint_from_text(std::string_view text) {
   if (digits.empty() || static_cast<int64_t>(digits.size()) > kDigitsMax ||
       !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; }))
     return refuse();
+  // Zeros in front would make Boost read the number as octal.
   digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size() - 1));
   BigInt value{std::string(digits)};
   if (negative) value = -value;
@@ -214,6 +218,7 @@ Result<Bytes> varint_arithmetic(ArithmeticOp op, BytesView a, BytesView b) {
   std::unreachable();
 }
 
+// The smallest number of a length gets one byte more: -(-128) is 0080.
 Bytes varint_negate(BytesView bytes) { return from_big(-to_big(bytes)); }
 
 // As Java's longValue(): the low 64 bits, whatever is above.
@@ -231,6 +236,7 @@ std::optional<int64_t> varint_to_int64(BytesView bytes) {
   return varint_low_bits(shortest);
 }
 
+// Rounded to the nearest; too large a number is an infinity.
 double varint_to_double(BytesView bytes) {
   if (const auto small = varint_to_int64(bytes)) return static_cast<double>(*small);
   const BytesView shortest = minimal_varint(bytes);
@@ -330,6 +336,8 @@ int compare_decimal(BytesView a, BytesView b) {
   return sa * compare_near({abs(to_big(ua)), scale_a}, {abs(to_big(ub)), scale_b});
 }
 
+// Java's BigDecimal(String): sign, digits with a point among them, exponent. Scale = digits behind
+// the point - exponent.
 Result<Bytes> decimal_from_text(std::string_view text) {
   const auto refuse = [&] {
     return fail(ErrorCode::kInvalid, "unable to make BigDecimal from '{}'", text);
@@ -383,6 +391,7 @@ Result<std::string> decimal_to_text(BytesView bytes) {
     digits.erase(0, 1);
   }
   const auto count = static_cast<int64_t>(digits.size());
+  // The exponent if one digit stood before the point.
   const int64_t adjusted = count - 1 - scale;
   // BigDecimal.toString: plain down to 1E-6.
   if (scale > 0 && adjusted >= -6) {
@@ -439,6 +448,8 @@ Result<Bytes> decimal_from_double(double value) {
   return decimal_from_text(double_to_text(value));
 }
 
+// Through its text, so that it is rounded once. Numbers out of range of a double become 0 or an
+// infinity.
 double decimal_to_double(BytesView bytes) {
   const BytesView unscaled = unscaled_bytes(bytes);
   if (unscaled.size() > kNumberBytesMax) return std::numeric_limits<double>::quiet_NaN();
@@ -452,6 +463,7 @@ double decimal_to_double(BytesView bytes) {
   return negative ? -value : value;
 }
 
+// Cut off towards zero, as BigDecimal.toBigInteger().
 Result<Bytes> decimal_to_varint(BytesView bytes) {
   TETRAD_TRY_VOID(check_length(bytes));
   Decimal value = to_decimal(bytes);
@@ -470,6 +482,7 @@ Result<DecimalDigits> decimal_digits(BytesView bytes) {
   if (unscaled.is_zero()) return out;
   out.negative = unscaled < 0;
   out.digits = BigInt(abs(unscaled)).str();
+  // The value is 0.digits * 10^exponent.
   out.exponent = static_cast<int64_t>(out.digits.size()) - scale_of(bytes);
   out.digits.erase(out.digits.find_last_not_of('0') + 1);
   return out;
@@ -483,6 +496,7 @@ Result<Bytes> decimal_from_digits(const DecimalDigits& value) {
     return fail(ErrorCode::kCorruption, "no decimal has {} digits", count);
   std::string digits = value.digits;
   constexpr int64_t kScaleMin = std::numeric_limits<int32_t>::min();
+  // Zeros that were cut off may be needed: a scale has 32 bits only.
   if (scale < kScaleMin && scale >= kScaleMin - kDigitsMax) {
     digits.append(static_cast<size_t>(kScaleMin - scale), '0');
     scale = kScaleMin;

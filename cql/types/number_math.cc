@@ -12,6 +12,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// Digits of a result, unless the argument has more; kGuard more are computed.
 constexpr int64_t kDigits = 32;
 constexpr int64_t kGuard = 12;
 constexpr int kHalvings = 8;  // of the argument before its series: fewer terms
@@ -27,6 +28,7 @@ BigInt artanh_of_inverse(unsigned n, const BigInt& unit) {
   return sum;
 }
 
+// ln 10 = 46 artanh(1/31) + 34 artanh(1/49) + 20 artanh(1/161).
 BigInt log_of_ten(const BigInt& unit) {
   return 46 * artanh_of_inverse(31, unit) + 34 * artanh_of_inverse(49, unit) +
          20 * artanh_of_inverse(161, unit);
@@ -40,6 +42,7 @@ BigInt exp_fixed(const BigInt& x, const BigInt& unit) {
     term = term * part / unit / i;
     sum += term;
   }
+  // e^x = (e^(x / 2^n))^(2^n).
   for (int i = 0; i < kHalvings; ++i) sum = sum * sum / unit;
   return sum;
 }
@@ -65,6 +68,7 @@ BigInt scaled(const Decimal& value, int64_t places) {
   return value.unscaled / power_of_ten(-shift);
 }
 
+// The bound on the digits bounds the work.
 Result<Decimal> argument(BytesView bytes) {
   if (bytes.size() <= static_cast<size_t>(kMathDigitsMax)) {
     Decimal value = to_decimal(bytes);
@@ -96,6 +100,7 @@ Decimal log_to(const Decimal& x, int64_t digits) {
   return rounded({sum, places}, digits);
 }
 
+// Also 1.0 and 1.00.
 bool is_one(const Decimal& x) {
   if (x.scale < 0 || x.scale >= digit_count(x.unscaled)) return false;
   return x.unscaled == power_of_ten(x.scale);
@@ -115,6 +120,7 @@ Result<Bytes> decimal_exp(BytesView bytes) {
   const int64_t places = digits + kGuard + std::max<int64_t>(magnitude, 0);
   const BigInt unit = power_of_ten(places);
   const BigInt fixed = scaled(x, places), ten = log_of_ten(unit);
+  // e^x = 10^tens * e^rest, with rest from 0 to ln 10, rounded down also for negative x.
   BigInt tens = fixed / ten;
   if (fixed < 0) --tens;
   const BigInt result = exp_fixed(fixed - tens * ten, unit);

@@ -24,6 +24,7 @@ namespace tetrad::cql {
 namespace {
 
 // kEnd is below every tag, so that a collection sorts before the longer ones that begin with it.
+// null before empty before values, which is the order of compare_nullable().
 constexpr uint8_t kNull = 0x10, kEmpty = 0x20, kValue = 0x30, kEnd = 0x00;
 constexpr size_t kShortVarint = 119;  // 0x80 + 119 = 0xF7
 constexpr uint8_t kLongPositive = 0xF8, kLongNegative = 0x07;
@@ -37,6 +38,8 @@ void append_fixed(Bytes& out, Int value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
+// Values are validated before they come here; this is for those that came by another way, and for
+// types without values.
 std::unexpected<Error> wrong_bytes(const DataType& type, BytesView value) {
   return fail(ErrorCode::kInvalid, "{} bytes are no value of the type {}", value.size(),
               type.cql_text());
@@ -53,6 +56,7 @@ Result<void> append_signed(Bytes& out, const DataType& type, BytesView value) {
   return {};
 }
 
+// What Java's floatToIntBits and doubleToLongBits give for every NaN.
 template <class UInt>
 constexpr UInt kCanonicalNan = sizeof(UInt) == 4 ? static_cast<UInt>(0x7fc00000)
                                                  : static_cast<UInt>(0x7ff8000000000000ULL);
@@ -116,6 +120,7 @@ Result<void> append_decimal(Bytes& out, BytesView value) {
   }
   append_u8(out, parts.negative ? kDecimalNegative : kDecimalPositive);
   const size_t start = out.size();
+  // The exponent decides first, biased so that it sorts as an unsigned number.
   append_fixed<uint64_t>(out, static_cast<uint64_t>(parts.exponent) ^ (uint64_t{1} << 63));
   for (size_t i = 0; i < parts.digits.size(); i += 2) {
     const int high = parts.digits[i] - '0';
@@ -133,6 +138,7 @@ Result<void> append_decimal(Bytes& out, BytesView value) {
 uint64_t by_time(uint64_t high) {
   return high << 48 | ((high << 16) & 0x0000FFFF00000000ULL) | high >> 32;
 }
+// Inverses of by_time() and version_first().
 uint64_t from_by_time(uint64_t sorted) {
   return sorted << 32 | ((sorted >> 16) & 0x00000000FFFF0000ULL) | sorted >> 48;
 }
@@ -164,6 +170,7 @@ Result<void> append_uuid(Bytes& out, const DataType& type, BytesView value) {
 Result<void> append_component(Bytes& out, const DataType& type, OptionalView value);
 Result<void> append_payload(Bytes& out, const DataType& type, BytesView value);
 
+// Elements one after another, each with its tag; kEnd is below all tags.
 Result<void> append_collection(Bytes& out, const DataType& type, BytesView value) {
   TETRAD_TRY(CollectionReader reader, CollectionReader::open(type, value));
   while (!reader.at_end()) {
@@ -272,6 +279,7 @@ Result<void> append_component(Bytes& out, const DataType& type, OptionalView val
   return append_payload(out, type, *value);
 }
 
+// Each read_* appends the value in Cassandra's serialization to `out`.
 template <class UInt>
 Result<void> read_signed(Bytes& out, OrderedCursor& in) {
   constexpr UInt kSign = static_cast<UInt>(UInt{1} << (8 * sizeof(UInt) - 1));
@@ -363,6 +371,7 @@ Result<void> read_part(Bytes& out, const DataType& type, OrderedCursor& in) {
   return {};
 }
 
+// The count is not in the key: elements are counted until kEnd.
 Result<void> read_collection(Bytes& out, const DataType& type, OrderedCursor& in) {
   const size_t start = out.size();
   append_fixed<uint32_t>(out, 0);
@@ -378,6 +387,7 @@ Result<void> read_collection(Bytes& out, const DataType& type, OrderedCursor& in
   return {};
 }
 
+// A tuple that ended early gets its missing fields back as nulls: one of the forms that are lossy.
 Result<void> read_tuple(Bytes& out, const DataType& type, OrderedCursor& in) {
   bool ended = false;
   for (const TypePtr& field : type.components()) {
@@ -482,6 +492,7 @@ Result<bool> read_component(Bytes& out, const DataType& type, OrderedCursor& in)
 
 }  // namespace
 
+// On an error `out` has a part of the component: the caller drops it.
 Result<void> append_ordered(Bytes& out, const DataType& type, OptionalView value, bool descending) {
   const size_t start = out.size();
   TETRAD_TRY_VOID(append_component(out, type, value));
@@ -503,6 +514,7 @@ Result<OptionalBytes> decode_ordered(BytesView& in, const DataType& type, bool d
   return value;
 }
 
+// Decodes and drops: a component's end is known only when it has been read.
 Result<BytesView> skip_ordered(BytesView& in, const DataType& type, bool descending) {
   const BytesView before = in;
   Bytes value;
@@ -510,6 +522,7 @@ Result<BytesView> skip_ordered(BytesView& in, const DataType& type, bool descend
   return before.substr(0, before.size() - in.size());
 }
 
+// Types of which two values can have one encoding.
 bool can_be_lossy(const DataType& type) {
   switch (type.kind()) {
     case TypeKind::kBoolean:

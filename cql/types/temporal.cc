@@ -59,6 +59,7 @@ class Scanner {
   std::string_view rest_;
 };
 
+// The Gregorian calendar for all years, as java.time has it.
 bool is_leap(int64_t year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
 
 /// [+-]yyyy-mm-dd by the rules of java.time: four digits of the year, more only with a sign, a plus
@@ -91,6 +92,7 @@ struct TimeOfDay {
   int64_t ms = 0;  // up to and including 24:00
 };
 
+// h:m[:s[.fraction]], any number of digits each; the fraction has nine at most.
 std::optional<TimeOfDay> scan_time_of_day(Scanner& in) {
   constexpr size_t kDigitsMax = 19;
   const auto hour = in.number(1, kDigitsMax);
@@ -111,6 +113,7 @@ std::optional<TimeOfDay> scan_time_of_day(Scanner& in) {
       }
     }
   }
+  // 24:00 is the end of a day, and nothing is later.
   if (*hour == 24 && (*minute != 0 || second != 0 || nanos != 0)) return std::nullopt;
   return TimeOfDay{((*hour * 60 + *minute) * 60 + second) * kMsPerSecond + nanos / 1000000};
 }
@@ -147,6 +150,7 @@ std::optional<int64_t> scan_zone(Scanner& in, int64_t local_ms) {
   std::optional<int64_t> offset;
   if (in.take(' ')) {
     const int64_t local_s = local_ms / kMsPerSecond - (local_ms % kMsPerSecond < 0);
+    // First as a name: "UTC" alone is one, "UTC+01:00" is not.
     if (const auto named = zone_offset_s(in.rest(), local_s)) return *named;
     for (const std::string_view prefix : {"UTC", "GMT", "UT"}) {
       if (!in.rest().starts_with(prefix)) continue;
@@ -189,6 +193,7 @@ std::optional<int64_t> scan_timestamp(std::string_view text) {
     in = Scanner(text);
     date = scan_date(in, true);
   }
+  // Years of nine digits do not fit milliseconds: refused, as in Java, and not wrapped around.
   int64_t local_ms = 0;
   if (!date || __builtin_mul_overflow(days_from_civil(*date), kMsPerDay, &local_ms))
     return std::nullopt;
@@ -241,6 +246,8 @@ int64_t days_from_civil(const CivilDate& date) {
 
 CivilDate civil_from_days(int64_t days_since_epoch) {
   const auto [era, day_of_era] = floor_divide(days_since_epoch + 719468, 146097);
+  // The inverse of days_from_civil(): the divisors are the days of 4 years less one, of 100 years,
+  // and of 400 years less one.
   const int64_t year_of_era =
       (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
   const int64_t day_of_year =
@@ -259,6 +266,7 @@ Result<int64_t> parse_timestamp(std::string_view text, std::optional<int64_t> no
     if (const auto ms = to_integer(text)) return *ms;
     return fail(ErrorCode::kInvalid, "Unable to make long (for date) from: '{}'", text);
   }
+  // Where no time is given, as for schema texts, "now" is no timestamp.
   if (now_ms && equals_ignoring_case(text, "now")) return *now_ms;
   if (const auto ms = scan_timestamp(text)) return *ms;
   return fail(ErrorCode::kInvalid, "Unable to parse a date/time from '{}'", text);
@@ -274,6 +282,7 @@ std::string format_timestamp(int64_t unix_ms, char separator) {
                      ms % 1000);
 }
 
+// A number is the value itself, with 2^31 for 1970-01-01, and no count of days from then.
 Result<uint32_t> parse_date(std::string_view text) {
   if (is_integer(text)) {
     const auto days = to_integer(text);
@@ -284,6 +293,8 @@ Result<uint32_t> parse_date(std::string_view text) {
   Scanner in(text);
   const auto date = scan_date(in, false);
   int64_t ms = 0;
+  // Cassandra goes through milliseconds: a date that these cannot hold gets this error and not the
+  // next ones.
   if (!date || !in.at_end() || __builtin_mul_overflow(days_from_civil(*date), kMsPerDay, &ms)) {
     return fail(ErrorCode::kInvalid, "Unable to coerce '{}' to a formatted date (long)", text);
   }
@@ -301,6 +312,7 @@ Result<uint32_t> parse_date(std::string_view text) {
 
 std::string format_date(uint32_t shifted_days) {
   const CivilDate date = civil_from_days(int64_t{shifted_days} - (int64_t{1} << 31));
+  // As java.time prints years: four digits, a sign beyond them.
   const char* const sign = date.year < 0 ? "-" : date.year > 9999 ? "+" : "";
   return fmt::format("{}{:04}-{:02}-{:02}", sign, std::abs(date.year), date.month, date.day);
 }
@@ -318,6 +330,7 @@ Result<int64_t> parse_time(std::string_view text) {
   std::string_view rest = text;
   while (!rest.empty() && static_cast<uint8_t>(rest.front()) <= ' ') rest.remove_prefix(1);
   while (!rest.empty() && static_cast<uint8_t>(rest.back()) <= ' ') rest.remove_suffix(1);
+  // hh:mm:ss[.fffffffff]; blanks around the numbers are errors, around the whole text they are not.
   const size_t first = rest.find(':');
   if (first == std::string_view::npos) return refuse();
   const size_t second = rest.find(':', first + 1);
@@ -333,6 +346,7 @@ Result<int64_t> parse_time(std::string_view text) {
     if (fraction.empty() || fraction.size() > 9 ||
         !std::all_of(fraction.begin(), fraction.end(), is_digit))
       return refuse();
+    // Digits of a fraction count from the left: ".5" is 500,000,000 nanoseconds.
     fraction.append(9 - fraction.size(), '0');
     nanos = *to_integer(fraction);
   }

@@ -12,6 +12,8 @@ namespace {
 
 enum class Summer : uint8_t { kNone, kUnitedStates, kEurope };
 
+// A name that Java knows, its offset outside of summer, which rules its summer follows, and from
+// which year on these hold: earlier times are refused and not guessed.
 struct Zone {
   std::string_view name;
   int32_t standard_minutes;
@@ -21,6 +23,7 @@ struct Zone {
 
 constexpr Summer kNone = Summer::kNone, kUs = Summer::kUnitedStates, kEu = Summer::kEurope;
 
+// The names that clients use; Java knows some six hundred.
 constexpr std::array kZones = {
     Zone{"Z", 0, kNone, 0},
     Zone{"UTC", 0, kNone, 0},
@@ -104,6 +107,8 @@ int64_t sunday(int64_t year, int month, int n) {
   return on_or_after(days_from_civil({year, month, days_in_month(year, month) - 6}));
 }
 
+// United States: from the second Sunday of March to the first of November, at 2 o'clock local time.
+// Europe: from the last Sunday of March to the last of October, at 1 o'clock UTC.
 bool in_summer(const Zone& zone, int64_t year, int64_t local_s) {
   int64_t start = 0, end = 0;  // in local time: standard time before, summer time after
   if (zone.summer == Summer::kUnitedStates) {
@@ -124,6 +129,7 @@ std::optional<int32_t> zone_offset_s(std::string_view zone, int64_t local_s) {
   const auto* const found = std::find_if(kZones.begin(), kZones.end(),
                                          [&](const Zone& known) { return known.name == zone; });
   if (found == kZones.end()) return std::nullopt;
+  // Rounded down, also before 1970.
   const int64_t days = local_s / kDay - (local_s % kDay < 0);
   const int64_t year = civil_from_days(days).year;
   if (found->since_year > 0 && year < found->since_year) return std::nullopt;

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The [option] of a type in result and bind metadata, native protocol v5 §4.2.5.2.
+//
+//   option := u16 id [body]       0x00 custom: [string] class name     0x20 list, 0x22 set: option
+//                                 0x21 map: option option              0x31 tuple: u16 n, option*
+//                                 0x30 UDT: [string] keyspace, [string] name, u16 n,
+//                                           ([string] option)*
+// A type that the version of the client does not know goes as custom, by its class name: duration
+// before v5, vectors in all versions.
 #include <utility>
 
 #include "cql/types/data_type.h"
@@ -8,6 +15,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// A native type's id, and the first version that has it.
 struct NativeOption {
   TypeKind kind;
   uint16_t id;
@@ -26,6 +34,7 @@ constexpr NativeOption kOptions[] = {
 constexpr uint16_t kCustom = 0x00, kListId = 0x20, kMapId = 0x21, kSetId = 0x22, kUdtId = 0x30,
                    kTupleId = 0x31;
 
+// The length has 16 bits: what is longer is cut.
 void write_string(base::ByteWriter& writer, std::string_view text) {
   const std::string_view fits = text.substr(0, 0xFFFF);
   writer.u16(static_cast<uint16_t>(fits.size()));
@@ -38,6 +47,7 @@ void write_parts(base::ByteWriter& writer, const DataType& type, int version) {
 
 }  // namespace
 
+// Frozen or not is not sent: what a client gets is always one value.
 void write_type_option(base::ByteWriter& writer, const DataType& type, int protocol_version) {
   switch (type.kind()) {
     case TypeKind::kList:
@@ -81,6 +91,7 @@ Result<std::string_view> read_string(base::ByteReader& reader) {
   return reader.read_raw(size);
 }
 
+// Parts of collections are frozen, and so is what is made here: a value that was sent has no cells.
 Result<TypePtr> read_option(base::ByteReader& reader, int depth) {
   if (depth > kTypeDepthMax)
     return fail(ErrorCode::kCorruption, "types may nest {} deep at most", kTypeDepthMax);

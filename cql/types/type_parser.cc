@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types from their two texts.
+// Types from CQL: "frozen<map<text, int>>". class_name_parser.cc has the other notation.
 //
-//   cql   := native | list<cql> | set<cql> | map<cql, cql> | tuple<cql, ...> | vector<cql, n>
-//          | frozen<cql> | [keyspace.]name | 'class'
-//   class := name [ ( params ) ]     names may leave out the package of Cassandra's own types
-// Types from their two notations: CQL ("frozen<map<text, int>>") and Cassandra's class names
-// ("org.apache.cassandra.db.marshal.MapType(...)"), in which protocol options, composite
-// comparators and custom types are written.
+//   cql := native | list<cql> | set<cql> | map<cql, cql> | tuple<cql, ...> | vector<cql, n>
+//        | frozen<cql> | [keyspace.]name | 'class'
 //
-// CQL is read in two steps: RawType is the tree as written, build() resolves user types and checks
-// what may be inside what, with Cassandra's texts. Class names are built at once and checked
-// afterwards (check_class), since they can spell types that CQL refuses. Depth and size are bounded
-// (kTypeDepthMax, check_type_size).
+// They are read in two steps: RawType is the tree as written, build() resolves user types and checks
+// what may be inside what, with Cassandra's texts. Types that came from the names of classes are
+// checked afterwards (check_class), since classes can spell types that CQL refuses. Depth and size
+// are bounded (kTypeDepthMax, check_type_size).
 #include <algorithm>
 #include <charconv>
 #include <utility>
 
-#include "cql/types/composite_type.h"
 #include "cql/types/data_type.h"
-#include "cql/types/strict_utf8.h"
 #include "cql/types/type_size.h"
-#include "cql/types/value.h"
 
 namespace tetrad::cql {
 
@@ -49,6 +42,7 @@ struct RawType {
   std::vector<RawType> parts;
   int64_t dimension = 0;
 
+  // What Cassandra's parser takes inside frozen<>: collections, tuples, vectors and user types.
   bool can_freeze() const { return known == nullptr && !is_class; }
   bool is_collection() const {
     return known == nullptr && kind >= TypeKind::kList && kind <= TypeKind::kMap;
@@ -56,6 +50,7 @@ struct RawType {
   bool is_udt() const { return known == nullptr && kind == TypeKind::kUdt; }
   bool is(TypeKind native) const { return known != nullptr && known->kind() == native; }
 
+  // Also everything inside, as far as it can be frozen.
   void freeze() {
     frozen = true;
     for (RawType& part : parts) {
@@ -91,6 +86,8 @@ struct RawType {
   }
 };
 
+// One of two readers of CQL types: this one makes types of them, grammar/parse_types.cc parts of a
+// statement's tree.
 class CqlTypeParser {
  public:
   explicit CqlTypeParser(std::string_view text) : text_(text) {}
@@ -136,6 +133,7 @@ class CqlTypeParser {
     return syntax("no closing quote");
   }
 
+  // A word, in lower case unless it had quotes.
   struct Name {
     std::string text;
     bool was_quoted = false;
@@ -164,6 +162,7 @@ class CqlTypeParser {
       return type;
     }
     TETRAD_TRY(Name name, parse_name());
+    // keyspace.name: always a user type.
     if (take('.')) {
       TETRAD_TRY(Name second, parse_name());
       type.kind = TypeKind::kUdt;
@@ -174,6 +173,7 @@ class CqlTypeParser {
     if (!name.was_quoted && take('<')) {
       return name.text == "frozen" ? parse_frozen(depth) : parse_parameters(name.text, depth);
     }
+    // "int" in quotes is a user type, as in the grammar of statements.
     if (!name.was_quoted) type.known = native_type_named(name.text);
     if (type.known == nullptr) {
       type.kind = TypeKind::kUdt;
@@ -226,6 +226,7 @@ class CqlTypeParser {
       type.kind = TypeKind::kVector;
     } else if (word == "tuple") {
       type.kind = TypeKind::kTuple;
+      // A tuple ends where no comma follows.
       count = SIZE_MAX;
     } else {
       return syntax("no such parameterised type");
@@ -247,6 +248,7 @@ class CqlTypeParser {
       at_ = static_cast<size_t>(end - text_.data());
     }
     TETRAD_TRY_VOID(expect('>'));
+    // A tuple is always frozen, and so is what it holds.
     if (type.kind == TypeKind::kTuple) type.freeze();
     return type;
   }
@@ -282,24 +284,7 @@ Result<void> check_collection(const RawType& raw) {
   return {};
 }
 
-Result<TypePtr> build_vector(const RawType& raw, TypePtr element) {
-  if (raw.dimension <= 0) {
-    return fail(ErrorCode::kInvalid, "vectors may only have positive dimensions; given {}",
-                raw.dimension);
-  }
-  // An element takes a byte at least, so that nothing walks longer than a value has bytes.
-  const size_t each = element->fixed_length().value_or(1);
-  if (each == 0) {
-    return fail(ErrorCode::kInvalid, "vectors of {} are not supported: its values have no bytes",
-                element->cql_text());
-  }
-  if (static_cast<size_t>(raw.dimension) > kFixedLengthMax / each) {
-    return fail(ErrorCode::kInvalid, "vectors of {} may have {} dimensions at most; given {}",
-                element->cql_text(), kFixedLengthMax / each, raw.dimension);
-  }
-  return make_vector(std::move(element), static_cast<uint32_t>(raw.dimension));
-}
-
+// The resolver gives the type unfrozen, as CREATE TYPE made it.
 Result<TypePtr> build_udt(const RawType& raw, const UdtResolver& resolve_udt) {
   TypePtr found;
   if (resolve_udt) {
@@ -349,6 +334,7 @@ Result<void> check_class(const DataType& type, const UdtResolver& resolve_udt) {
     }
     if (found == nullptr)
       return fail(ErrorCode::kInvalid, "Unknown type {}.{}", type.keyspace(), type.name());
+    // A class spells out the fields: they must be those of the keyspace's type.
     if (*(type.is_frozen() ? freeze(found) : found) != type) {
       return fail(ErrorCode::kInvalid, "The class given for type {}.{} does not have its fields",
                   type.keyspace(), type.name());
@@ -360,6 +346,7 @@ Result<void> check_class(const DataType& type, const UdtResolver& resolve_udt) {
   return {};
 }
 
+// Of checked parts; vectors have checks of their own.
 Result<TypePtr> make_composite(const RawType& raw, std::vector<TypePtr> parts) {
   switch (raw.kind) {
     case TypeKind::kList:
@@ -369,7 +356,7 @@ Result<TypePtr> make_composite(const RawType& raw, std::vector<TypePtr> parts) {
     case TypeKind::kMap:
       return make_map(std::move(parts[0]), std::move(parts[1]), raw.frozen);
     case TypeKind::kVector:
-      return build_vector(raw, std::move(parts[0]));
+      return make_checked_vector(std::move(parts[0]), raw.dimension);
     default:
       return make_tuple(std::move(parts));
   }
@@ -398,191 +385,12 @@ Result<TypePtr> build(const RawType& raw, const UdtResolver& resolve_udt) {
   return type;
 }
 
-// Class names.
-
-constexpr std::string_view kPackage = "org.apache.cassandra.db.marshal.";
-
-constexpr int kClassDepthMax = 2 * kTypeDepthMax + 2;
-
-class ClassNameParser {
- public:
-  explicit ClassNameParser(std::string_view text) : text_(text) {}
-
-  Result<TypePtr> parse() {
-    TETRAD_TRY(TypePtr type, parse_one(1));
-    skip_space();
-    if (at_ != text_.size()) return bad("unexpected text after the class");
-    TETRAD_TRY_VOID(check_type_size(*type));
-    return type;
-  }
-
- private:
-  std::unexpected<Error> bad(std::string_view reason) const {
-    return fail(ErrorCode::kInvalid, "Syntax error parsing '{}': {} at position {}", text_, reason,
-                at_);
-  }
-  void skip_space() {
-    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
-  }
-  bool take(char c) {
-    skip_space();
-    if (at_ == text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  std::string_view word() {
-    skip_space();
-    const size_t start = at_;
-    while (at_ < text_.size() && (is_word(text_[at_]) || text_[at_] == '.' || text_[at_] == '-' ||
-                                  text_[at_] == '+' || text_[at_] == '$'))
-      ++at_;
-    return text_.substr(start, at_ - start);
-  }
-
-  Result<std::vector<TypePtr>> parameters(int depth) {
-    std::vector<TypePtr> out;
-    if (!take('(')) return out;
-    if (take(')')) return out;
-    do {
-      TETRAD_TRY(TypePtr type, parse_one(depth + 1));
-      out.push_back(std::move(type));
-    } while (take(','));
-    if (!take(')')) return bad("expecting ',' or ')'");
-    return out;
-  }
-
-  /// `depth` counts classes, FrozenType and ReversedType, too, which are no levels of a type.
-  Result<TypePtr> parse_one(int depth) {
-    if (depth > kClassDepthMax)
-      return fail(ErrorCode::kInvalid, "types may nest {} deep at most", kTypeDepthMax);
-    skip_space();
-    const size_t start = at_;
-    const std::string_view full = word();
-    if (full.empty()) return bad("expecting a class name");
-    std::string_view name = full;
-    if (name.starts_with(kPackage)) name.remove_prefix(kPackage.size());
-    if (name == "UserType") return parse_udt(depth);
-    if (name == "VectorType") return parse_vector(depth);
-    for (auto kind = TypeKind::kAscii; kind < TypeKind::kList;
-         kind = static_cast<TypeKind>(static_cast<int>(kind) + 1)) {
-      const TypePtr& type = native_type(kind);
-      if (type->class_name().substr(kPackage.size()) != name) continue;
-      TETRAD_TRY(const std::vector<TypePtr> none, parameters(depth));
-      if (!none.empty()) return bad("a native type has no parameters");
-      return type;
-    }
-    // The name of timestamp before Cassandra 1.2; still in old schemas.
-    if (name == "DateType") return timestamp_type();
-    static constexpr std::string_view composite[] = {"ListType",  "SetType",    "MapType",
-                                                     "TupleType", "FrozenType", "ReversedType"};
-    for (const std::string_view known : composite) {
-      if (known != name) continue;
-      TETRAD_TRY(std::vector<TypePtr> parts, parameters(depth));
-      return composite_of(name, std::move(parts));
-    }
-    // Not one of ours: its name in full and everything between its parentheses, as written.
-    int deepest = 0;
-    if (at_ < text_.size() && text_[at_] == '(') {
-      int open = 0;
-      do {
-        if (text_[at_] == '(') ++open;
-        if (text_[at_] == ')') --open;
-        deepest = std::max(deepest, open);
-        ++at_;
-      } while (open > 0 && at_ < text_.size());
-      if (open > 0) return bad("expecting ')'");
-    }
-    const std::string_view written = text_.substr(start, at_ - start);
-    if (is_composite_class(written)) {
-      if (deepest + depth > kClassDepthMax)
-        return fail(ErrorCode::kInvalid, "types may nest {} deep at most", kTypeDepthMax);
-      TETRAD_TRY(CompositeClass parsed, parse_composite_class(written));
-      return make_custom(std::move(parsed.name));
-    }
-    std::string class_name(written);
-    if (name.find('.') == std::string_view::npos && name.size() == full.size())
-      class_name.insert(0, kPackage);
-    return make_custom(std::move(class_name));
-  }
-
-  Result<TypePtr> composite_of(std::string_view name, std::vector<TypePtr> parts) {
-    if (name == "TupleType") return make_tuple(std::move(parts));
-    if (parts.size() != (name == "MapType" ? 2u : 1u)) return bad("wrong number of parameters");
-    if (name == "ListType") return make_list(std::move(parts[0]), false);
-    if (name == "SetType") return make_set(std::move(parts[0]), false);
-    if (name == "MapType") return make_map(std::move(parts[0]), std::move(parts[1]), false);
-    // ReversedType says that a clustering column is DESC; the type is the same.
-    return name == "FrozenType" ? freeze(parts[0]) : parts[0];
-  }
-
-  // Names of types and fields stand in hexadecimal, so that they can have any character.
-  Result<std::string> hex_name() {
-    const std::string_view hex = word();
-    const auto digit = [](char c) {
-      if (c >= '0' && c <= '9') return c - '0';
-      if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-      if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-      return -1;
-    };
-    std::string out;
-    for (size_t i = 0; i + 1 < hex.size(); i += 2) {
-      const int high = digit(hex[i]), low = digit(hex[i + 1]);
-      if (high < 0 || low < 0) return bad("expecting a name in hex digits");
-      out += static_cast<char>(high << 4 | low);
-    }
-    if (hex.empty() || hex.size() % 2 != 0) return bad("expecting a name in hex digits");
-    if (!is_strict_utf8(out)) return bad("expecting a name that is UTF-8");
-    return out;
-  }
-
-  Result<TypePtr> parse_udt(int depth) {
-    if (!take('(')) return bad("expecting '('");
-    std::string keyspace(word());
-    if (!take(',')) return bad("expecting ','");
-    TETRAD_TRY(std::string name, hex_name());
-    std::vector<std::string> fields;
-    std::vector<TypePtr> types;
-    while (take(',')) {
-      TETRAD_TRY(std::string field, hex_name());
-      if (!take(':')) return bad("expecting ':'");
-      TETRAD_TRY(TypePtr type, parse_one(depth + 1));
-      fields.push_back(std::move(field));
-      types.push_back(std::move(type));
-    }
-    if (!take(')')) return bad("expecting ',' or ')'");
-    return make_udt(std::move(keyspace), std::move(name), std::move(fields), std::move(types),
-                    false);
-  }
-
-  Result<TypePtr> parse_vector(int depth) {
-    if (!take('(')) return bad("expecting '('");
-    TETRAD_TRY(TypePtr element, parse_one(depth + 1));
-    if (!take(',')) return bad("expecting ','");
-    RawType raw;
-    const std::string_view number = word();
-    const auto [end, error] =
-        std::from_chars(number.data(), number.data() + number.size(), raw.dimension);
-    if (error != std::errc() || end != number.data() + number.size())
-      return bad("expecting the number of elements");
-    if (!take(')')) return bad("expecting ')'");
-    return build_vector(raw, std::move(element));
-  }
-
-  std::string_view text_;
-  size_t at_ = 0;
-};
-
 }  // namespace
 
 Result<TypePtr> parse_type(std::string_view cql_text, const UdtResolver& resolve_udt) {
   CqlTypeParser parser(cql_text);
   TETRAD_TRY(const RawType raw, parser.parse());
   return build(raw, resolve_udt);
-}
-
-Result<TypePtr> parse_class_name(std::string_view class_name) {
-  ClassNameParser parser(class_name);
-  return parser.parse();
 }
 
 }  // namespace tetrad::cql

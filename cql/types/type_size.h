@@ -16,6 +16,10 @@ inline constexpr uint64_t kTypeNameBytesMax = 1u << 20;
 /// once.
 Result<void> check_type_size(const DataType& type);
 
+/// A vector type. Errors: kInvalid: `dimension` is not positive, values would be larger than
+/// kFixedLengthMax, or the element's values have no bytes.
+Result<TypePtr> make_checked_vector(TypePtr element, int64_t dimension);
+
 /// About the bytes that the native protocol spells it with; never far below.
 uint64_t spelled_bytes(const DataType& type);
 

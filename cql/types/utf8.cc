@@ -31,6 +31,7 @@ template <bool strict>
 bool is_utf8(BytesView bytes) {
   const auto* next = reinterpret_cast<const uint8_t*>(bytes.data());
   const uint8_t* const end = next + bytes.size();
+  // Takes `count` bytes that go on with a character.
   const auto continues = [&](int count) {
     if (end - next < count) return false;
     for (int i = 0; i < count; ++i) {
@@ -39,6 +40,7 @@ bool is_utf8(BytesView bytes) {
     next += count;
     return true;
   };
+  // Eight bytes of ASCII at a time, since most texts are.
   while (next < end) {
     if (end - next >= 8) {
       uint64_t word;

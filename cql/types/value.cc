@@ -16,6 +16,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// Big-endian, as many bytes as the integer has.
 template <class Int>
 Bytes make_fixed(Int value) {
   Bytes out(sizeof(Int), '\0');
@@ -29,6 +30,7 @@ std::optional<Int> read_fixed(BytesView bytes) {
   return base::load_big_endian<Int>(bytes.data());
 }
 
+// As base/byte_io.h has it: small numbers of either sign have few bits.
 int64_t unzigzag(uint64_t v) { return static_cast<int64_t>(v >> 1) ^ -static_cast<int64_t>(v & 1); }
 uint64_t zigzag(int64_t v) {
   return (static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63);
@@ -43,6 +45,7 @@ Bytes make_bigint(int64_t value) { return make_fixed(value); }
 Bytes make_timestamp(int64_t unix_ms) { return make_fixed(unix_ms); }
 Bytes make_time(int64_t nanos_of_day) { return make_fixed(nanos_of_day); }
 Bytes make_date(uint32_t shifted_days) { return make_fixed(shifted_days); }
+// Dates are unsigned, with 1970-01-01 at 2^31.
 Bytes make_date_of_days(int64_t days_since_epoch) {
   return make_fixed(static_cast<uint32_t>(days_since_epoch + (int64_t{1} << 31)));
 }
@@ -61,6 +64,7 @@ Bytes make_varint(int64_t value) {
   return Bytes(buffer + skip, 8 - skip);
 }
 
+// Three vints, zigzag: months, days, nanoseconds.
 Bytes make_duration(const Duration& value) {
   Bytes out;
   append_unsigned_vint(out, zigzag(value.months));
@@ -77,6 +81,7 @@ std::optional<int16_t> read_smallint(BytesView bytes) { return read_fixed<int16_
 std::optional<int32_t> read_int(BytesView bytes) { return read_fixed<int32_t>(bytes); }
 std::optional<int64_t> read_bigint(BytesView bytes) { return read_fixed<int64_t>(bytes); }
 std::optional<uint32_t> read_date(BytesView bytes) { return read_fixed<uint32_t>(bytes); }
+// Any byte but 0 is true.
 std::optional<bool> read_boolean(BytesView bytes) {
   if (bytes.size() != 1) return std::nullopt;
   return bytes[0] != 0;
@@ -106,6 +111,8 @@ std::optional<Duration> read_duration(BytesView bytes) {
 
 // The number of leading ones in the first byte is the number of bytes behind it; 1 to 9 bytes.
 void append_unsigned_vint(Bytes& out, uint64_t value) {
+  // Each byte behind the first takes eight bits and costs the first one bit: seven bits a byte, up
+  // to 64 in nine.
   const int bits = 64 - std::countl_zero(value | 1);
   const int extra = std::min((bits - 1) / 7, 8);
   char buffer[9];
@@ -113,10 +120,13 @@ void append_unsigned_vint(Bytes& out, uint64_t value) {
     buffer[i] = static_cast<char>(value);
     value >>= 8;
   }
+  // The first byte has `extra` ones in front, then as many bits of the value as are left in it. 300
+  // is 81 2c.
   buffer[0] = extra == 8 ? '\xff' : static_cast<char>((0xff00 >> extra) | value);
   out.append(buffer, static_cast<size_t>(extra) + 1);
 }
 
+// Longer spellings of a number than the shortest are taken, as in Cassandra.
 std::optional<uint64_t> take_unsigned_vint(BytesView& bytes) {
   if (bytes.empty()) return std::nullopt;
   const auto first = static_cast<uint8_t>(bytes[0]);
@@ -135,6 +145,7 @@ Result<CollectionReader> CollectionReader::open(BytesView bytes, int parts_per_e
     return fail(ErrorCode::kInvalid, "Not enough bytes to read a collection");
   };
   if (bytes.size() < 4) return too_short();
+  // A negative count is an empty collection, as Java's loops have it.
   const auto count = base::load_big_endian<int32_t>(bytes.data());
   CollectionReader reader;
   reader.rest_ = bytes.substr(4);
@@ -160,6 +171,8 @@ Result<OptionalView> CollectionReader::next() {
   return part;
 }
 
+// collection := i32 count, part*; part := i32 size (-1: null), bytes; a map has two parts for each
+// entry.
 CollectionBuilder::CollectionBuilder() : out_(4, '\0') {}
 void CollectionBuilder::add(BytesView part) {
   base::ByteWriter writer(out_);
@@ -167,12 +180,14 @@ void CollectionBuilder::add(BytesView part) {
   writer.raw(part);
   ++parts_;
 }
+// The four bytes at the front were kept for the count.
 Bytes CollectionBuilder::finish(int parts_per_element) && {
   const size_t count = parts_ / static_cast<size_t>(parts_per_element);
   base::store_big_endian(out_.data(), static_cast<int32_t>(count));
   return std::move(out_);
 }
 
+// Also of sets.
 Result<std::vector<BytesView>> split_list(BytesView bytes) {
   TETRAD_TRY(CollectionReader reader, CollectionReader::open(bytes, 1));
   std::vector<BytesView> out;
@@ -215,6 +230,7 @@ Result<OptionalView> take_field(BytesView& bytes, const Name& what) {
   return field;
 }
 
+// "0th field a" or "0th component", as Cassandra's errors count.
 std::string field_name(const DataType& type, size_t index) {
   return type.kind() == TypeKind::kUdt
              ? fmt::format("{}th field {}", index, type.field_names()[index])
@@ -263,6 +279,7 @@ Result<void> for_each_element(const DataType& type, BytesView bytes, const Visit
 
 }  // namespace
 
+// As many fields as the type has; those that the value lacks are null.
 Result<std::vector<OptionalView>> split_tuple(const DataType& type, BytesView bytes) {
   std::vector<OptionalView> out(type.components().size());
   TETRAD_TRY_VOID(for_each_field(type, bytes, [&](size_t i, OptionalView field) -> Result<void> {
@@ -297,6 +314,8 @@ Bytes join_map(std::span<const std::pair<BytesView, BytesView>> entries) {
   return std::move(builder).finish(2);
 }
 
+// tuple := (i32 size (-1: null), bytes)*; a user type is the same. Fields at the end may be left
+// out.
 Bytes join_tuple(std::span<const OptionalView> fields) {
   Bytes out;
   base::ByteWriter writer(out);
@@ -307,6 +326,7 @@ Bytes join_tuple(std::span<const OptionalView> fields) {
   return out;
 }
 
+// As for_each_element() reads them: no count, and a length only where the elements' own may differ.
 Bytes join_vector(const DataType& type, std::span<const BytesView> elements) {
   TETRAD_ASSERT(elements.size() == type.dimension());
   Bytes out;
@@ -329,6 +349,7 @@ Bytes join_sorted_set(const DataType& element, std::vector<BytesView> elements) 
   return join_list(elements);
 }
 
+// Keys in the order of their type.
 Bytes join_sorted_map(const DataType& key, std::vector<std::pair<BytesView, BytesView>> entries) {
   std::stable_sort(entries.begin(), entries.end(), [&](const auto& a, const auto& b) {
     return compare(key, a.first, b.first) < 0;
@@ -351,6 +372,7 @@ namespace {
 
 constexpr auto kBad = ErrorCode::kInvalid;
 
+// Three vints, zigzag: months, days, nanoseconds. Bytes behind them are not looked at.
 Result<void> validate_duration(BytesView bytes) {
   if (bytes.size() < 3)
     return fail(kBad, "Expected at least 3 bytes for a duration ({})", bytes.size());
@@ -377,6 +399,7 @@ Result<void> validate_duration(BytesView bytes) {
   return {};
 }
 
+// Every part, to any depth; null parts are refused although the encoding has them.
 Result<void> validate_collection(const DataType& type, BytesView bytes) {
   const char* const name = type.kind() == TypeKind::kList  ? "list"
                            : type.kind() == TypeKind::kSet ? "set"
@@ -401,6 +424,7 @@ Result<void> validate_fields(const DataType& type, BytesView bytes) {
   return for_each_field(type, bytes, [&](size_t i, OptionalView field) -> Result<void> {
     if (!field) return {};
     Result<void> valid = validate(*type.components()[i], *field);
+    // Only of user types Cassandra's text names the field.
     if (valid || type.kind() == TypeKind::kTuple) return valid;
     return fail(valid.error().code, "Failure validating the {}; {}", field_name(type, i),
                 valid.error().message);
@@ -450,6 +474,7 @@ Result<void> validate_size(TypeKind kind, size_t size) {
   }
 }
 
+// Also version 1 of a timeuuid, which no other uuid may pretend to be.
 Result<void> validate_uuid(TypeKind kind, BytesView bytes) {
   const size_t size = bytes.size();
   if (size != 16 && size != 0) return fail(kBad, "UUID should be 16 or 0 bytes ({})", size);
@@ -461,12 +486,14 @@ Result<void> validate_uuid(TypeKind kind, BytesView bytes) {
   return {};
 }
 
+// Java's text: the first byte that is none, with its sign.
 Result<void> validate_ascii(BytesView bytes) {
   if (is_valid_ascii(bytes)) return {};
   const auto bad = std::ranges::find_if(bytes, [](char c) { return (c & 0x80) != 0; });
   return fail(kBad, "Invalid byte for ascii: {}", static_cast<int>(static_cast<int8_t>(*bad)));
 }
 
+// The message quotes 64 bytes at most.
 Result<void> validate_inet(BytesView bytes) {
   const size_t size = bytes.size();
   if (size == 0 || size == 4 || size == 16) return {};

@@ -14,6 +14,7 @@ using nlohmann::json;
 
 namespace {
 
+// A change is a proposal to the metadata group, made again when another change came first.
 constexpr int64_t kChangeTimeoutUs = 20'000'000, kRetryUs = 2'000;
 
 /// Those that read; one that does not has no addresses, and the log and /health tell of it.

@@ -16,6 +16,7 @@ using nlohmann::json;
 
 namespace {
 
+// One table; the words of log_level_named().
 const char* level_name(base::LogLevel level) {
   switch (level) {
     case base::LogLevel::kDebug:
@@ -47,6 +48,7 @@ HttpResponse response_of(const Result<void>& result) {
 
 }  // namespace
 
+// Figures of the stores come from their threads, so the answer comes later.
 void AdminService::answer_info(const HttpRequest&, Respond respond) {
   with_figures(false, std::move(respond),
                [this](const AllFigures& figures) { return info(figures); });
@@ -72,6 +74,7 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
   json timeouts = json::object();
   for (const StatementTimeout& timeout : parts_.controls->timeouts())
     timeouts[timeout.type] = timeout.timeout_ms;
+  // By the wall clock, as the kernel has the start of the process.
   const double now_s = static_cast<double>(parts_.shards.front().reactor.wall_time_us()) / 1e6;
   json out = {
       {"host_id", parts_.node.self().to_string()},
@@ -101,6 +104,8 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
   return json_response(out);
 }
 
+// The key is hashed as the partitioner does; which nodes have it is in the metadata, so nobody else
+// is asked.
 void AdminService::answer_endpoints(const HttpRequest& request, Respond respond) {
   const std::string keyspace = request.parameter("keyspace"), name = request.parameter("table");
   const auto key = parts_.controls->partition_key(keyspace, name, request.parameter("key"));

@@ -30,6 +30,7 @@ std::optional<int64_t> duration_s(const std::string& text) {
   return duration < kTtlLeast_s ? std::nullopt : std::optional(duration);
 }
 
+// 409: another snapshot, or another one of this tag, is in the way.
 HttpResponse refused(const Error& error) {
   const int status = error.code == ErrorCode::kConflict ? 409 : 500;
   return http_error(status, error.message);
@@ -87,6 +88,7 @@ Result<SnapshotOrder> AdminService::snapshot_order(const HttpRequest& request) c
   return order;
 }
 
+// The answer comes when all stores have kept their files.
 void AdminService::order_snapshot(const HttpRequest& request, Respond respond) {
   auto order = snapshot_order(request);
   if (!order) {

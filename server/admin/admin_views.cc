@@ -17,6 +17,7 @@ using nlohmann::json;
 
 namespace {
 
+// Names come from clients and operators: none may be markup on the page.
 std::string html_text(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -79,6 +80,7 @@ double share_of(const std::map<HostId, double>& shares, HostId host) {
 
 }  // namespace
 
+// For a browser on the machine: who is live, what is wrong, and links to the facts.
 std::string AdminService::page() const {
   const auto state = parts_.node.meta().snapshot();
   std::string rows, warnings, links;
@@ -148,6 +150,8 @@ std::string AdminService::status(const std::string& keyspace) const {
   return json_text(out);
 }
 
+// Tokens are what drivers are told of nodes that have no token ring: where data is comes from
+// tablets.
 std::string AdminService::ring() const {
   const auto state = parts_.node.meta().snapshot();
   std::vector<std::pair<int64_t, const replication::NodeInfo*>> tokens;
@@ -192,6 +196,7 @@ std::string AdminService::partitions(const std::string& keyspace, const std::str
   return json_text(out);
 }
 
+// The moves of `tetractl rebalance --plan`: nothing is begun.
 std::string AdminService::rebalance_plan() const {
   const auto state = parts_.node.meta().snapshot();
   const auto place_of = [&](const StoreAddress& store) {
@@ -245,6 +250,7 @@ std::string AdminService::describe_cluster() const {
   return json_text(out);
 }
 
+// `figures` by store, of this node only.
 std::string AdminService::table_stats(const AllFigures& figures) const {
   const auto state = parts_.node.meta().snapshot();
   json tables = json::array();

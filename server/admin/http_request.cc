@@ -24,6 +24,7 @@ Result<std::string> decoded(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
+      // '+' is a blank in parameters of forms.
       out.push_back(text[i] == '+' ? ' ' : text[i]);
       continue;
     }
@@ -59,6 +60,7 @@ bool names_local_host(std::string_view host) {
   return !error && address.is_v6() == in_brackets;
 }
 
+// Empty words are kept: the caller refuses them by name.
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
   if (!text.empty()) words.emplace_back();

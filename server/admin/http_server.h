@@ -44,6 +44,7 @@ class HttpServer {
                                                   bool outside, Handler handler, Logger logger,
                                                   std::shared_ptr<base::TlsCredentials> tls = {});
   virtual ~HttpServer() = default;
+  /// Closes the listener and all connections; answers that come later go nowhere.
   virtual void stop() = 0;
 };
 

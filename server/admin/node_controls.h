@@ -45,6 +45,7 @@ class NodeControls {
   /// Of all shards, the heaviest first. `done` runs on the first shard's thread.
   virtual void hot_keys(std::function<void(std::vector<HotKey>)> done) = 0;
 
+  // As they are now, in milliseconds.
   virtual std::vector<StatementTimeout> timeouts() const = 0;
   /// Of statements that begin from now on, until the node ends. Errors: kInvalid.
   virtual Result<void> set_timeout(const std::string& type, uint64_t timeout_ms) = 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a cluster can serve, as one node sees it.
+//
+// /health is about this process, /ready about what its clients can do: a node is ready when it
+// serves and obstacles() is empty. Orchestrators take nodes down one after another by it.
 #pragma once
 
 #include <functional>
@@ -11,6 +14,7 @@
 namespace tetrad::server {
 
 /// How much of the cluster can serve, as this node sees it now; a value.
+/// "Live" is what this node's failure detector says; another node may see it otherwise.
 struct Readiness {
   size_t nodes = 0;               // members of the cluster
   std::vector<std::string> away;  // addresses of those that are not live

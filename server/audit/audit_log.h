@@ -9,6 +9,9 @@
 // "error" is there when it failed, "batch" is the same for the statements of one BATCH. The newest
 // file is audit.log; when it is full it becomes audit.1.log, that one audit.2.log, and the oldest is
 // removed. Records are on the disk within a second; they are not synced.
+//
+// check() comes before a statement runs, record() when it has ended: a statement that could not be
+// recorded is not run. Both are called by any shard and wait for nothing but a short lock.
 #pragma once
 
 #include <condition_variable>

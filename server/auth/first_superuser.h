@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // There is no default password: a node makes the first superuser when the operator asks for one.
+//
+// Cassandra begins with the role cassandra and a password that everybody knows. Here a cluster
+// without a superuser is one that nobody can administer, until a node is started with
+// --init-superuser.
 #pragma once
 
 #include <string>

@@ -12,6 +12,7 @@
 namespace tetrad::server {
 
 /// The class that drivers know and answer with PLAIN.
+/// Named in AUTHENTICATE; a driver without this name refuses to log in.
 inline constexpr std::string_view kPasswordAuthenticator =
     "org.apache.cassandra.auth.PasswordAuthenticator";
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many logins may fail, and how many may wait. One per node, for all its shards: guessing
 // passwords is slow from one address and against one role, and hashing has a bounded queue.
+//
+// Failures of an address or a role are a leaking bucket: each adds one, time takes some away, and
+// at the maximum logins are refused before any hash is computed. Hashes cost the processor much by
+// design, so logins that wait for one are bounded as well.
 #pragma once
 
 #include <map>
@@ -24,6 +28,7 @@ class LoginLimits {
   /// Errors: kBadCredentials, too many have failed from there, or (from where one has failed
   /// lately) against that role: others log in as it undisturbed; kOverloaded, too many wait.
   Result<void> begin(const std::string& address, const std::string& role, base::MonotonicUs now_us);
+  /// `failed`: wrong password or unknown role; anything else costs the client nothing.
   void end(const std::string& address, const std::string& role, bool failed,
            base::MonotonicUs now_us);
 
@@ -40,6 +45,7 @@ class LoginLimits {
                   base::MonotonicUs now_us);
 
   std::mutex mutex_;
+  // At most kRememberedMax names in each; those that have been forgiven go first.
   Remembered addresses_, roles_;
   size_t waiting_ = 0;
 };

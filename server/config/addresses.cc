@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Each address falls back to another one, as in Cassandra; errors name the option whose text it is,
+// so each text travels with its option (Named).
 #include "server/config/addresses.h"
 
 #include <boost/asio/ip/address.hpp>
@@ -22,6 +24,7 @@ Result<address> read(const Named& named) {
   return out;
 }
 
+// A wildcard can be listened at and not be reached.
 Result<void> check_told(const Named& named, const char* whom, const char* say) {
   TETRAD_TRY(const address told, read(named));
   if (!told.is_unspecified()) return {};
@@ -34,6 +37,7 @@ Named said_or(const char* option, const std::string& said, const Named& otherwis
   return said.empty() ? otherwise : Named{option, said};
 }
 
+// The parts that hold, with commas between.
 std::string join(std::initializer_list<std::pair<bool, std::string_view>> parts) {
   std::string out;
   for (const auto& [holds, what] : parts)
@@ -44,6 +48,7 @@ std::string join(std::initializer_list<std::pair<bool, std::string_view>> parts)
 /// What may listen off loopback is protected, or it is said that it need not be.
 Result<void> check_exposed(const Options& options, const Named& listen, const Named& rpc) {
   if (options.insecure_listen) return {};
+  // Loopback is safe whatever is encrypted: only programs of this machine reach it.
   TETRAD_TRY(const address nodes, read(listen));
   TETRAD_TRY(const address clients, read(rpc));
   const bool nodes_exposed = !nodes.is_loopback(), clients_exposed = !clients.is_loopback();
@@ -64,6 +69,7 @@ Result<void> check_exposed(const Options& options, const Named& listen, const Na
               exposed.option, exposed.text, why);
 }
 
+// Orders are never answered off loopback but by an explicit address.
 Result<std::string> admin_address_of(const Options& options, const address& listen) {
   if (options.admin_address.empty())
     return listen.is_loopback() ? options.listen_address : std::string("127.0.0.1");

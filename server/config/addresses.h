@@ -21,6 +21,7 @@ struct NodeAddresses {
   std::string admin_outside;       // where what everybody may know is answered, too; "": nowhere
 };
 
+/// Whether clients must log in.
 bool has_authentication(const Options& options);
 
 /// Errors: kConfig: no IP address, one that nobody could use, or one off loopback that is not

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sentences are what --help and conf/tetrad.yaml show.
 #include "server/config/audit.h"
 
 namespace tetrad::server {

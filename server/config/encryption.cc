@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sentences are what --help and conf/tetrad.yaml show. Which options need which is checked by
+// open_node_tls() (server/node_tls.cc).
 #include "server/config/encryption.h"
 
 namespace tetrad::server {

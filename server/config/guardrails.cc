@@ -25,6 +25,8 @@ struct NumberRail {
   // The side on which the limit lies: "beyond" or "below".
   const char* beyond = "beyond";
 };
+// A line for each: the option's name without its ending, what is counted, the two options, and
+// where the values go.
 constexpr NumberRail kNumberRails[] = {
     {"keyspaces", "keyspaces", &Options::keyspaces_warn_threshold,
      &Options::keyspaces_fail_threshold, &cql::Guardrails::keyspaces},
@@ -84,6 +86,7 @@ struct SwitchRail {
   bool Options::*source;
   bool cql::Guardrails::*target;
 };
+// Name, what it allows, the option, where its value goes.
 constexpr SwitchRail kSwitchRails[] = {
     {"user_timestamps_enabled", "allows timestamps given in statements",
      &Options::user_timestamps_enabled, &cql::Guardrails::user_timestamps},
@@ -129,6 +132,7 @@ struct NamesRail {
   std::vector<std::string> cql::NameLimits::*list;
   bool in_upper_case;
 };
+// Three lists of one NameLimits may be options of their own.
 constexpr NamesRail kNamesRails[] = {
     {"table_properties_warned", "table properties that clients are warned of",
      &Options::table_properties_warned, &cql::Guardrails::table_properties,
@@ -153,6 +157,7 @@ constexpr NamesRail kNamesRails[] = {
      &cql::NameLimits::disallowed, true},
 };
 
+// Not of kNumberRails: their percentages have another bound, and replicas look at them.
 void append_disk_options(std::vector<OptionEntry>& table) {
   const auto add_percentage = [&](const char* end, uint64_t Options::*target, const char* effect) {
     table.push_back({std::string("data_disk_usage_percentage") + end,
@@ -178,6 +183,7 @@ void append_disk_options(std::vector<OptionEntry>& table) {
                    OptionUnit::kBytes});
 }
 
+// Found by sweeps over what is stored, so they are logged and refuse nothing.
 void append_partition_options(std::vector<OptionEntry>& table) {
   const auto add = [&](const char* name, uint64_t Options::*target, uint64_t most, const char* what,
                        const char* level, OptionUnit unit) {
@@ -241,6 +247,7 @@ void append_guardrail_options(std::vector<OptionEntry>& table) {
 Result<void> check_guardrails(const Options& options) {
   for (const NumberRail& rail : kNumberRails) {
     const uint64_t warn = options.*rail.warn, refuse = options.*rail.fail;
+    // A warning comes before a refusal: for a least number the warning is the higher one.
     const bool is_least = std::string_view(rail.beyond) == "below";
     if (warn == 0 || refuse == 0 || (is_least ? warn >= refuse : warn <= refuse)) continue;
     return fail(ErrorCode::kConfig,

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading options from a YAML file (yaml-cpp) and from the command line (CLI11).
+//
+//   1. The command line is read first, for --config alone.
+//   2. The file sets options over the defaults; each name at most once.
+//   3. The command line's options are set over those.
+// The table of options decides what a value may be; no option has code of its own here.
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -30,6 +35,7 @@ uint64_t unit_factor(OptionUnit unit, std::string_view text) {
 }
 
 /// What a number counts, and what may stand in its place: "; milliseconds, without a unit".
+/// The unit is in the name: that is what the name's ending says.
 std::string number_form(const OptionEntry& entry) {
   if (entry.unit == OptionUnit::kBytes) return "; bytes, or with one of B, KiB, MiB, GiB behind it";
   if (entry.unit == OptionUnit::kSeconds) return "; seconds, or with one of s, m, h, d behind it";
@@ -54,6 +60,7 @@ Result<void> set_option(Options& options, const OptionEntry& entry, const std::s
         allowed += (allowed.empty() ? "" : ", ") + std::string(choice);
       return fail(ErrorCode::kConfig, "{}: '{}' is none of {}", entry.name, value, allowed);
     }
+    // `text` points to a pointer to member.
     options.** text = value;
     return {};
   }
@@ -72,6 +79,7 @@ Result<void> set_option(Options& options, const OptionEntry& entry, const std::s
   const char* const last = value.data() + value.size();
   const auto [end, error] = std::from_chars(value.data(), last, number);
   const uint64_t factor = unit_factor(entry.unit, std::string_view(end, last));
+  // The comparison with most / factor comes before the product, so that nothing overflows.
   if (error != std::errc() || factor == 0 || number > entry.most / factor ||
       number * factor < entry.least) {
     return fail(ErrorCode::kConfig, "{}: '{}' is no whole number from {} to {}{}", entry.name,
@@ -82,6 +90,7 @@ Result<void> set_option(Options& options, const OptionEntry& entry, const std::s
 }
 
 /// What options of cassandra.yaml, under the names of 4.0 and since 4.1, are here.
+/// One table, by the names that somebody who knows Cassandra would try.
 std::string_view counterpart(std::string_view cassandra_name) {
   static const std::map<std::string_view, std::string_view> names = {
       {"auto_bootstrap", "none: a node joins by itself"},
@@ -135,6 +144,7 @@ std::string suggestion(const std::string& word, bool on_command_line) {
   std::string spelled = word.substr(0, word.find('='));
   if (const auto here = counterpart(spelled); !here.empty())
     return fmt::format("; what Cassandra calls so is here: {}", here);
+  // The table has both forms of a name.
   if (on_command_line) std::replace(spelled.begin(), spelled.end(), '_', '-');
   const std::string found = base::closest_name(spelled, names);
   return found.empty() ? "" : fmt::format("; did you mean {}?", found);
@@ -161,6 +171,7 @@ Result<void> read_file(const std::string& path, Options& options) {
         return fail(ErrorCode::kConfig, "{}: there is no option '{}'{}", path, name,
                     suggestion(name, false));
       std::string value;
+      // A list in YAML is a text with commas: seeds, names of properties.
       if (pair.second.IsSequence() &&
           std::holds_alternative<std::string Options::*>(entry->target)) {
         for (const auto& item : pair.second)
@@ -192,6 +203,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
   CommandLine line;
   CLI::App app;
   app.set_help_flag();
+  // Unknown words are reported below with what was probably meant, which CLI11 does not do.
   app.allow_extras();
   std::string config_path;
   std::map<std::string_view, std::string> values;
@@ -203,6 +215,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
     const std::string name = command_line_name(entry);
     auto* option = app.add_option(name, values[entry.name]);
     if (std::holds_alternative<bool Options::*>(entry.target))
+      // A switch may stand alone: --found.
       option->expected(0, 1)->default_str("true");
   }
   try {

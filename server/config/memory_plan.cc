@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Each part is a fraction of the memory within bounds: below the least a node would not work well,
+// beyond the most more memory does not help. Fractions were chosen so that all together stay below
+// three quarters.
 #include "server/config/memory_plan.h"
 
 #include <algorithm>
@@ -25,6 +28,7 @@ MemoryPlan plan_memory(const Options& options, uint64_t memory_bytes, uint32_t s
   out.row_cache = chosen(options.row_cache_mb, memory_bytes / 64, kMiB, 64 * kMiB);
   out.vector_graphs =
       chosen(options.vector_graphs_mb, memory_bytes / 10, 0, std::numeric_limits<uint64_t>::max());
+  // As many memtables as may be in memory at a time (memory_plan.h).
   const uint64_t memtables = std::max<uint64_t>(4, 2 * stores);
   out.write_buffer = chosen(options.write_buffer_mb, memory_bytes / 8 / memtables, kMiB, 64 * kMiB);
   out.write_queue = std::clamp(memory_bytes / 32 / stores, 4 * kMiB, 64 * kMiB);

@@ -22,6 +22,8 @@ struct MemoryPlan {
   uint64_t peer_queue = 0;     // of a shard's connection to another node's
 };
 
+/// Pure. For example 8 GiB and 4 shards: 512 MiB of blocks, 64 MiB of rows, 64 MiB for each
+/// memtable.
 MemoryPlan plan_memory(const Options& options, uint64_t memory_bytes, uint32_t shards);
 
 }  // namespace tetrad::server

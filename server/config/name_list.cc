@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Blanks count for nothing anywhere, since no name of an option's list has one.
 #include "server/config/name_list.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// To place a new option, name it under a heading; what is under none is a guardrail.
 #include "server/config/option_themes.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which options belong together, for who reads the help.
+//
+// --help and conf/README.md are in this order; the table of options itself is not.
 #pragma once
 
 #include <span>
@@ -18,6 +20,7 @@ struct OptionTheme {
 
 /// In the order of the help. An option belongs to one; what no other names is a guardrail, the last.
 const std::vector<OptionTheme>& option_themes();
+/// Every option has one: the last theme takes all.
 const OptionTheme& theme_of(std::string_view option);
 
 }  // namespace tetrad::server

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The one table of options, and the texts that are made of it. Options of TLS, the audit log and
+// guardrails are in files of their own beside this one.
 #include "server/config/options.h"
 
 #include <algorithm>
@@ -18,6 +20,7 @@ constexpr uint64_t kRequestTimeoutMax_ms =
 
 std::string default_text(const OptionEntry& entry) { return option_text(Options(), entry); }
 
+// "1 to 65535", "true or false", or the words that may be said.
 std::string allowed_text(const OptionEntry& entry) {
   if (std::holds_alternative<uint64_t Options::*>(entry.target)) {
     const char* const units = entry.unit == OptionUnit::kBytes     ? "; B, KiB, MiB, GiB"
@@ -32,6 +35,7 @@ std::string allowed_text(const OptionEntry& entry) {
   return out;
 }
 
+// The rest of the table, in the order of conf/tetrad.yaml.
 std::vector<OptionEntry> with_themes(std::vector<OptionEntry> table) {
   append_encryption_options(table);
   append_audit_options(table);
@@ -476,12 +480,14 @@ const std::vector<OptionEntry>& option_table() {
   return table;
 }
 
+// Info for any other word: the table of options lets none through.
 base::LogLevel log_level_named(std::string_view name) {
   if (name == "debug") return base::LogLevel::kDebug;
   if (name == "warn") return base::LogLevel::kWarn;
   return name == "error" ? base::LogLevel::kError : base::LogLevel::kInfo;
 }
 
+// By theme, where the file of defaults is in the order of the table.
 std::string help_text() {
   std::string out =
       "tetrad: a distributed wide-column database server that speaks CQL\n\n"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The option `seeds`.
+//
+// Seeds are whom a node asks that belongs to no cluster yet (replication/membership/formation.h).
 #pragma once
 
 #include <string>

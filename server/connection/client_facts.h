@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the admin port and system_views tell of a client.
+//
+// Made on the connection's shard when somebody asks, and sent to the asker: nothing is kept.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +11,7 @@
 namespace tetrad::server {
 
 /// A client connection of now. What the client says of itself is cut, without control characters.
+/// Of a moment on the connection's thread.
 struct ClientFacts {
   std::string address, user, keyspace, driver_name, driver_version;
   uint16_t port = 0;

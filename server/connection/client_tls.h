@@ -15,6 +15,8 @@ namespace tetrad::server {
 enum class CertificateIdentity : uint8_t { kNone, kCommonName, kAlternativeName };
 
 /// Of all shards.
+/// Made by open_node_tls(). `identity` counts for certificates that an authority of the credentials
+/// has signed; whoever shows none logs in.
 struct ClientTlsRules {
   std::shared_ptr<base::TlsCredentials> credentials;
   bool optional = false;  // plain clients are served on the same port
@@ -22,6 +24,7 @@ struct ClientTlsRules {
 };
 
 /// Of a shard at a time. Beyond it the oldest that its client keeps waiting is closed.
+// A handshake costs a core milliseconds, and a client can begin many without ending one.
 inline constexpr size_t kHandshakesMax = 512;
 
 /// Lines about clients that do what they should not, five a second.

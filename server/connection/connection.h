@@ -47,6 +47,7 @@ struct ConnectionLimits {
 
 /// Counters of one shard's connections, changed by its thread, read by others.
 struct ConnectionMetrics {
+  // accepted - closed are open, requests_begun - requests_ended in flight.
   base::Counter accepted, closed, refused, requests, protocol_errors, overloaded, bytes_in,
       bytes_out, requests_begun, requests_ended, tls_begun, tls_open, tls_failed;
   // Also from other threads:
@@ -76,6 +77,7 @@ struct ConnectionContext {
   Bytes wire_room;  // what was read of a socket and is not yet decrypted
   Notices notices;
   uint64_t request_bytes_in_flight = 0;
+  // What keeps connections: who is not in it ends with its last handler.
   std::unordered_set<std::shared_ptr<Connection>> open;
   bool draining = false;
   /// Large buffers that were sent empty: the next turn of large answers fills one of them,
@@ -122,6 +124,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
       broke(error.what());
     }
   }
+  /// Logs why and closes at once.
   void broke(const char* why);
   void read();
   // Of connections that speak TLS, or may (connection_tls.cc).
@@ -137,6 +140,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void begin_tls();
   /// One step of the handshake, off the loop.
   static Task<void> shake_hands(std::shared_ptr<Connection> self);
+  /// Back on the loop: sends what TLS wants to say, and begins the next step, or the client's
+  /// requests.
   void handshake_stepped(const Result<bool>& is_over);
   /// Takes the connection out of the shard's list of handshakes; may be called at any time.
   void end_handshake();
@@ -146,7 +151,10 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   bool encrypt_turn();
   /// The role that its certificate names; empty: none that may log in.
   std::string certified_role() const;
+  /// TLS's own notice of the end, where it is spoken: without it a client cannot tell an end from
+  /// an attack.
   void say_end();
+  /// A line of the log, as far as Notices lets it through.
   void notice(std::string_view what);
   /// Whole envelopes of the decoder, as many as one step may take.
   void take_requests();
@@ -158,7 +166,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   /// answer already.
   bool has_room_for(const cql::Envelope& envelope);
   void start_up(const cql::Envelope& envelope, const cql::StartupRequest& request);
+  /// Login is over or not needed: from here on all requests are taken.
   void become_ready();
+  /// The one kind of request that is taken in the phase kLogin: AUTH_RESPONSE.
   void take_login(cql::Envelope envelope, const cql::Request& request);
   static Task<void> log_in(std::shared_ptr<Connection> self, cql::Envelope envelope,
                            std::optional<Bytes> token);
@@ -166,19 +176,24 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   bool is_open() const {
     return phase_ == Phase::kNew || phase_ == Phase::kLogin || phase_ == Phase::kReady;
   }
+  /// An ERROR as the answer to this envelope; the connection goes on.
   void refuse(const cql::Envelope& envelope, const Error& error);
   static Task<void> run(std::shared_ptr<Connection> self, cql::Envelope envelope,
                         cql::Request request);
   /// Of a task; `bytes`: of its envelope's body.
   void request_done(uint64_t bytes);
+  /// Of answers that wait in this connection, encrypted or not.
   uint64_t unsent_bytes() const;
   /// Whether reading stops for now; notes it for go_on_if_paused().
   bool must_pause();
+  // Tells the shard's budget of answers how many bytes wait here unsent.
   void charge_answers();
   void go_on_if_paused();
   /// In a step of the loop of its own.
   void go_on();
+  /// After an EVENT was appended: it leaves at the end of the turn.
   void event_sent();
+  // A spare buffer of the shard for a large turn of answers, and back when they are sent.
   void take_room();
   void give_room();
   /// Must follow everything that appends to encoder_.
@@ -190,8 +205,10 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void close_after_flush();
   /// The last answer is out: closes the sending half, and the rest when the client has closed.
   void linger();
+  /// While it lingers: what still comes is read and dropped.
   void drop_input();
 
+  // Bytes go socket_ → (tls_) → decoder_, and encoder_ → (plain_ → tls_) → wire_ → socket_.
   boost::asio::ip::tcp::socket socket_;
   ConnectionContext& context_;
   cql::FrameDecoder decoder_;
@@ -201,19 +218,28 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   Bytes plain_;  // of a turn, before it is encrypted
   size_t wire_sent_ = 0;
   size_t last_turn_bytes_ = 0;
+  // writing_ and reading_: an operation of the socket is under way, of each kind one at most.
+  // paused_: reading stopped by must_pause(). yielded_: a step of the loop is posted that takes on.
+  // taking_: take_requests() is on the stack.
   bool writing_ = false, reading_ = false, flush_scheduled_ = false, taking_ = false,
        paused_ = false, yielded_ = false, answered_ = false, logging_in_ = false,
        shaking_ = false;  // the session is in use off the loop
+  // Only forward, in the order of the enumeration; kLogin may be left out.
   Phase phase_ = Phase::kNew;
   Link link_ = Link::kPlain;
   uint64_t handshake_ = 0;  // of context_.handshakes; 0: none under way
+  // 0 until STARTUP; then all requests must have it.
   int version_ = 0;
   uint64_t requests_ = 0;
   cql::RegisterRequest wanted_;
+  // Who the client is and which keyspace is in use: what a statement needs of its connection.
   cql::ClientState client_;
+  // Requests taken and not answered.
   uint32_t in_flight_ = 0;
+  // Size of the last answer; a client that has had none counts as one of large answers.
   uint64_t last_answer_bytes_ = UINT64_MAX;
   size_t seen_bytes_ = 0;  // of encoder_: what was there before the answer that comes next
+  // 0: not armed.
   base::Reactor::TimerId startup_timer_ = 0, stall_timer_ = 0, linger_timer_ = 0;
 };
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accepts the clients of a node, on shard 0, and gives each to the shard that has the fewest. Where
 // a connection is, it stays.
+//
+// A closed port is how a node says that it serves nobody: it listens only once all shards are
+// ready, and not while clients are disabled.
 #pragma once
 
 #include <optional>
@@ -36,15 +39,20 @@ class Listener {
   uint64_t open_at(size_t shard) const;
   /// Ends when `round` is over.
   void accept(uint64_t round);
+  // To the shard with the fewest open connections; the socket's descriptor moves to that shard's
+  // loop.
   void place(boost::asio::ip::tcp::socket socket);
   /// Counts it, and says so at most every ten seconds.
   void refused(const std::string& why);
 
   const std::vector<Shard> shards_;
+  // With the shard's own count of closed ones it says how many are open there, without asking its
+  // thread.
   std::vector<uint64_t> given_;  // by shard
   boost::asio::ip::tcp::acceptor acceptor_;
   const uint32_t connections_max_;
   const Logger logger_;
+  // An accept that is under way when the listener stops belongs to an old round and is dropped.
   uint64_t round_ = 0;  // rises with listen() and stop()
   uint64_t refused_unsaid_ = 0;
   std::optional<base::MonotonicUs> refused_said_us_;

@@ -57,9 +57,11 @@ class AsioReactor final : public base::Reactor {
   void run_turn_end();
   /// Arms timer_ for the earliest due time, unless it is armed for one at least as early.
   void arm_timer();
+  // All that are due now, in the order of their time; those that they add wait for the next turn.
   void run_due_timers();
 
   boost::asio::io_context context_{1};
+  // Keeps run() from ending when nothing is pending.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   boost::asio::steady_timer timer_;
   base::MonotonicUs armed_for_us_ = 0;  // 0: not armed
@@ -67,7 +69,9 @@ class AsioReactor final : public base::Reactor {
   std::map<std::pair<base::MonotonicUs, TimerId>, base::Callback> timers_;
   std::unordered_map<TimerId, base::MonotonicUs> timer_due_us_;
   TimerId next_timer_ = 1;
+  // What was asked for the end of this turn, and what runs now.
   std::vector<base::Callback> turn_end_, turn_end_running_;
+  // Once a turn, when the first handler asks.
   void read_clock() const;
 
   // What the clock said in this turn; late: it is read when the first handler asks.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The disk under the data directory.
+//
+// What is measured here decides when writes are refused for want of room
+// (cql/execute/disk_guard.h).
 #pragma once
 
 #include <string>
@@ -16,6 +19,7 @@ class DataDisk final : public replication::DiskGauge {
   /// The lengths of the directory's files, and what is left on its file system for others than the
   /// superuser.
   Result<replication::DiskSpace> measure() override;
+  /// What is left alone, which costs one call of the system.
   Result<uint64_t> measure_usable() override;
   /// Of the whole file system. Errors: kIo.
   Result<uint64_t> capacity_bytes() const;

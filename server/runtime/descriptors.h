@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file descriptors of the process, shared out between stores and clients.
+//
+// A store that cannot open a file fails, so its share is fixed at the start and clients get what is
+// left.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +12,7 @@
 namespace tetrad::server {
 
 /// How the process' file descriptors are divided.
+/// Files of logs, the listeners and what libraries open come out of a reserve.
 struct DescriptorPlan {
   uint32_t store_files = 0;  // of each store
   uint32_t peers = 0;        // connections that other nodes make, for each shard

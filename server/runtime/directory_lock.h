@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One server on a data directory.
+//
+// flock() on a file in the directory: it ends with the process, so a crash leaves nothing to clean
+// up.
 #pragma once
 
 #include <string>
@@ -26,6 +29,7 @@ class DirectoryLock {
   ~DirectoryLock();
 
  private:
+  // -1: moved from, or never taken.
   int file_ = -1;
 };
 

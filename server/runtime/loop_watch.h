@@ -20,6 +20,7 @@ class LoopWatch {
 
   /// By shard; the first is this one's own and is not asked. They outlive it. `changed` runs here.
   LoopWatch(std::vector<base::Reactor*> loops, Listener changed);
+  /// Answers that come later find nobody.
   ~LoopWatch();
   LoopWatch(const LoopWatch&) = delete;
   LoopWatch& operator=(const LoopWatch&) = delete;
@@ -30,9 +31,11 @@ class LoopWatch {
  private:
   /// One other shard: whether it owes an answer, and since when.
   struct Loop {
+    // hangs: it was asked longer ago than kHangsAfterUs and has not answered.
     bool is_asked = false, hangs = false;
     base::MonotonicUs asked_us = 0;
   };
+  // Every kAskEveryUs: posts to each loop that has answered, and looks at those that have not.
   void ask();
   void take_answer(uint32_t shard);
 
@@ -40,6 +43,7 @@ class LoopWatch {
   const Listener changed_;
   std::vector<Loop> loops_;
   base::Reactor::TimerId timer_ = 0;
+  // An answer that comes when this object is gone must find nothing.
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

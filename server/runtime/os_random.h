@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers of the operating system: nobody can foresee them from earlier ones.
+//
+// The Random::Source of a real node (base/random.h); simulations never use it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel knows of this process, as Prometheus's clients export it (process_*), and of its
 // machine.
+//
+// Read from /proc when a metric is exported; on other systems all of it is 0.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +18,7 @@ struct ProcessFacts {
   uint64_t open_files = 0, open_files_max = 0;
 };
 
+/// Reads a few small files each time; any thread.
 ProcessFacts read_process_facts();
 
 /// Names this start of the machine (proc(5), random/boot_id); "" when it cannot be read.

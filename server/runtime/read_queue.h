@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reads that wait for a thread: earliest deadline first, no more than a number, none whose time
 // is over. Pure.
+//
+// Earliest deadline first: under overload the reads that can still be answered in time are, and
+// those that cannot are refused without touching the disk.
 #pragma once
 
 #include <map>

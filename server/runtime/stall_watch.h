@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long the turns of a shard's event loop last, and which statement it worked on when one of
 // them lasted too long.
+//
+// A statement is noted when work on it begins (base/loop_watch.h). At the end of the turn its
+// length is known; the longest statement of a turn that took longer than kStallUs is logged, once a
+// second at most.
 #pragma once
 
 #include <array>
@@ -35,10 +39,12 @@ class StallWatch final : public base::LoopWatch {
   /// The statement that the loop was last heard to work on.
   struct Statement {
     base::MonotonicUs began_us = 0;
+    // Sizes of what is in the arrays: no allocation for each statement.
     size_t id_size = 0, text_size = 0;
     std::array<char, 16> id;
     std::array<char, kTextMax> text;
   };
+  // Compares the statement that ends with the longest one of the turn.
   void end_statement(base::MonotonicUs now_us);
 
   Logger logger_;
@@ -47,6 +53,7 @@ class StallWatch final : public base::LoopWatch {
   int64_t longest_us_ = 0;
   base::MonotonicUs first_us_ = 0;  // of this turn; 0: no statement
   base::MonotonicUs logged_us_ = 0;
+  // Stalls since the last line of the log, which the next line counts.
   uint64_t not_logged_ = 0;
 };
 

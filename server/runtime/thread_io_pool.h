@@ -18,6 +18,7 @@
 namespace tetrad::server {
 
 /// How many threads there are of each kind, and how many reads may wait.
+/// Commit lanes have a thread each beside these.
 struct ThreadIoPoolOptions {
   int reader_threads = 4;
   int maintenance_threads = 2;  // a compaction of hours occupies one
@@ -44,6 +45,7 @@ class ThreadIoPool final : public base::IoPool {
   ReadQueueFigures read_figures() const;
 
  private:
+  // Threads that take jobs from one list, in order.
   class Workers;
 
   /// A read that waits for a thread.
@@ -64,11 +66,14 @@ class ThreadIoPool final : public base::IoPool {
   std::map<std::pair<base::IoDuty, uint32_t>, std::unique_ptr<Workers>> lanes_;
 
   const size_t reads_waiting_max_;
+  // Guards reads_, figures_ and stopping_; lanes_mutex_ guards lanes_ alone. Neither is held while
+  // work runs.
   mutable std::mutex reads_mutex_;
   std::condition_variable read_wake_;
   ReadQueue<Read> reads_;
   ReadQueueFigures figures_;
   bool stopping_ = false;
+  // Last: they use everything above.
   std::vector<std::thread> readers_;
 };
 

@@ -24,6 +24,7 @@ struct SnapshotOrder {
   /// Of the metadata, when the order came.
   std::vector<std::shared_ptr<const replication::TableInfo>> tables;
   std::optional<int64_t> ttl_s;
+  // Otherwise what is in memtables only is not in it.
   bool flushes = true;
 };
 
@@ -59,13 +60,18 @@ class Snapshots {
   /// Errors: kConflict: there is one of this tag, another is being taken, or the tables have changed
   /// meanwhile; kIo and what Store::keep_files() says: nothing of it stays.
   void take(SnapshotOrder order, Done done);
+  /// All snapshots of the data directory, also those of tables that are gone.
   void list(Listed done);
+  /// An empty tag is every snapshot, no keyspaces are all of them. Answers how many were removed.
   void clear(std::string tag, std::vector<std::string> keyspaces, Cleared done);
 
  private:
   /// On the pool, then on this thread.
   template <class T>
   void run(std::function<Result<T>(SnapshotFolder&)> work, std::function<void(Result<T>)> done);
+  // One order under way: keep() asks all stores to keep their files; finish() writes the manifest
+  // and gives the draft its name, after which the snapshot exists; end() answers, and removes what
+  // is there of one that failed.
   struct Taking;
   void keep(const std::shared_ptr<Taking>& taking);
   void finish(const std::shared_ptr<Taking>& taking);
@@ -77,6 +83,7 @@ class Snapshots {
   Parts parts_;
   const std::shared_ptr<SnapshotFolder> folder_;  // of the pool's jobs, too
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  // One at a time: a second order meanwhile is refused.
   bool is_taking_ = false;
   base::Reactor::TimerId timer_ = 0;
 };

@@ -36,24 +36,36 @@
 namespace tetrad::bench {
 
 namespace asio = boost::asio;
+// Latencies are differences, so the clock may not jump.
 using Clock = std::chrono::steady_clock;
 
 /// What the command line says.
+/// Read by CLI11, completed by complete() in main.cc, and then not changed; the defaults are those
+/// of --help.
 struct Settings {
   std::vector<std::string> hosts = {"127.0.0.1"};
   uint16_t port = 9042;
+  // connections: for each host. in_flight: of the whole run, shared out among the connections.
   int connections = 4, in_flight = 64;
+  // rate: 0 is a closed loop, in which each answer sends the next request; otherwise requests are
+  // due at this rate whether answers come or not.
   double seconds = 10, rate = 0;
+  // A run is one workload from its connections to its line of results; load is run once whatever
+  // this says.
   int runs = 1;
   Scale scale;
+  // Of the keyspaces that schema and ddl make.
   int replication_factor = 1;
+  // Of the workload ddl.
   uint64_t tables = 1000;
   std::string keyspace = "bench", level_name = "ONE";
   ConsistencyLevel level = ConsistencyLevel::kOne;  // of that name
   std::string user, password;                       // no user: nobody logs in
+  // For their CPU time; servers on other machines have none here.
   std::vector<int> pids;
   std::vector<std::string> workloads;
   base::TlsFiles tls_files;
+  // shares: how equal the clients of a closed loop fared is printed, too.
   bool tls = false, shares = false;
   std::shared_ptr<const base::TlsContext> tls_context;  // null: plain
 };
@@ -67,16 +79,22 @@ struct Settings {
 class Connection;
 
 /// One workload on its way: shared by its connections, all on this one thread.
+/// Lives on the stack of run_once(), longer than its connections' handlers.
 struct Run {
   asio::io_context io;
   const Settings& settings;
   const Workload& workload;
+  // One request is made at a time: its memory is used again for the next.
   Operation operation;  // scratch
   uint64_t next = 0;    // number of an operation
+  // No request is begun after it; those in flight are awaited.
   Clock::time_point stop_at = Clock::time_point::max();
+  // done counts answers, those with errors too; rows are those of answers.
   uint64_t in_flight = 0, done = 0, errors = 0, rows = 0;
+  // The text of the first error, for the line of results.
   std::string first_error;
   Latencies latencies;
+  // Kept here and by the handlers of their sockets.
   std::vector<std::shared_ptr<Connection>> connections;
   std::deque<Clock::time_point> due;  // open loop: requests not sent yet
   Run(const Settings& s, const Workload& w) : settings(s), workload(w) {}
@@ -128,6 +146,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   /// Sends what is in the encoder and waits for one answer.
+  /// Blocks; for what comes before the time is taken.
   cql::Envelope ask() {
     finish_turn();
     asio::write(socket_, asio::buffer(wire_));
@@ -143,22 +162,26 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
   }
 
+  // The views in it are good as long as the envelope.
   static cql::client::Response response_of(const cql::Envelope& envelope) {
     auto response = cql::client::decode_response(envelope);
     if (!response) die(response.error().message);
     return std::move(*response);
   }
+  // An error before the time is taken ends the program: a run without its tables says nothing.
   static void check(const cql::client::Response& response) {
     if (const auto* error = std::get_if<cql::client::ErrorReply>(&response.reply))
       die(error->error.message);
   }
 
+  // Runs a statement to its end. An error ends the program.
   void query(const std::string& text) {
     cql::client::append_query(encoder_.out(), {kVersion, 0, false, {}}, text, {});
     const cql::Envelope envelope = ask();
     check(response_of(envelope));
   }
 
+  // Prepared statements are numbered in the order of these calls: Operation::statement.
   void prepare(const std::string& text) {
     cql::client::append_prepare(encoder_.out(), {kVersion, 0, false, {}}, text, {});
     const cql::Envelope envelope = ask();
@@ -167,6 +190,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     prepared_.emplace_back(std::get<cql::client::PreparedReply>(response.reply).id);
   }
 
+  // From here on only the io_context of the run drives the connection.
   void begin(Run& run) {
     run_ = &run;
     socket_.non_blocking(true);
@@ -218,6 +242,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// were answered.
   const std::vector<uint64_t>& answered() const { return answered_; }
 
+  // Handlers that are under way find closed_ and end; they hold the object until then.
   void close() {
     boost::system::error_code ignored;
     closed_ = true;
@@ -235,6 +260,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     check(response_of(envelope));
   }
 
+  // Without a name to compare: the certificate must be of the authority, if one was given.
   void shake_hands() {
     auto made =
         base::TlsSession::make(tls_context_, base::TlsSession::Role::kClient, std::string());
@@ -264,6 +290,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::swap(wire_, tls_->out());
   }
 
+  // Where the next read of the socket goes: to the decoder itself, or to TLS first.
   std::span<char> room_to_read() {
     return tls_ == nullptr ? decoder_.writable() : std::span<char>(encrypted_);
   }
@@ -282,6 +309,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
   }
 
+  // One read is always under way; its handler begins the next.
   void read() {
     const auto room = room_to_read();
     socket_.async_read_some(
@@ -351,19 +379,28 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   asio::ip::tcp::socket socket_;
+  // An IP address: names are not looked up.
   const std::string host_;
   const uint16_t port_;
   const std::string user_, password_;
   const std::shared_ptr<const base::TlsContext> tls_context_;
   std::unique_ptr<base::TlsSession> tls_;
+  // Of TLS: what was read and is not decrypted, what was written and is not encrypted.
   Bytes encrypted_, plain_;
+  // The protocol code of the server, from its other side: decoder_ takes bytes and gives answers,
+  // encoder_ collects requests until flush() makes one send of them.
   cql::FrameDecoder decoder_;
   cql::FrameEncoder encoder_;
   Bytes wire_;
+  // writing_: wire_ is on its way and must not change.
   bool writing_ = false, closed_ = false;
+  // Null until begin().
   Run* run_ = nullptr;
+  // Ids, by Operation::statement.
   std::vector<Bytes> prepared_;
-  std::vector<cql::WireValue> values_;      // scratch
+  std::vector<cql::WireValue> values_;  // scratch
+  // A stream number is an index of these. free_ has the numbers that are not in use, the one used
+  // last at its end.
   std::vector<Clock::time_point> sent_at_;  // by stream
   std::vector<uint64_t> answered_;          // by stream
   std::vector<int16_t> free_;

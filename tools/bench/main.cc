@@ -31,6 +31,7 @@ using bench::Run;
 using bench::Settings;
 
 /// Of whole processes, or of their first threads, whose loop it is that clients connect to.
+/// Of servers on this machine, by process id.
 double cpu_seconds(const std::vector<int>& pids, bool first_thread = false) {
   double out = 0;
   for (const int pid : pids) {
@@ -44,6 +45,8 @@ double cpu_seconds(const std::vector<int>& pids, bool first_thread = false) {
     std::string word;
     double ticks = 0;
     for (int i = 0; fields >> word; ++i) {
+      // utime and stime are the 14th and 15th field (proc(5)); the count here begins behind the
+      // name in parentheses, which may hold blanks.
       if (i == 11 || i == 12) ticks += std::stod(word);
     }
     out += ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -51,6 +54,7 @@ double cpu_seconds(const std::vector<int>& pids, bool first_thread = false) {
   return out;
 }
 
+// In millions of bytes, of all processes together.
 double resident_mb(const std::vector<int>& pids) {
   double out = 0;
   for (const int pid : pids) {
@@ -62,11 +66,13 @@ double resident_mb(const std::vector<int>& pids) {
   return out;
 }
 
+// Statements have "{}" where the keyspace stands.
 std::string in_keyspace(const std::string& statement, const Settings& s) {
   return fmt::format(fmt::runtime(statement), s.keyspace);
 }
 
 // Idempotent: a second run finds everything there.
+// Keyspace if it is missing, tables anew (schema_statements()).
 void make_schema(const Settings& s) {
   asio::io_context io;
   Connection connection(io, s.hosts.front(), s);
@@ -81,6 +87,7 @@ void make_schema(const Settings& s) {
 }
 
 /// Times statements one after the other, each until it is answered, and tells their kind's median.
+/// `tables` and `kind` are for the line only.
 void time_statements(Connection& connection, uint64_t tables, const char* kind,
                      const std::vector<std::string>& statements) {
   std::vector<double> took_ms;
@@ -97,7 +104,10 @@ void time_statements(Connection& connection, uint64_t tables, const char* kind,
 
 /// Schema changes at 10 tables, at a quarter of --tables and at all of them, in a keyspace that is
 /// made anew and dropped at the end.
+/// Each change goes through the metadata group; what is measured is how that grows with the number
+/// of tables.
 void run_ddl(const Settings& s) {
+  // Each kind of statement is timed kTimed times.
   constexpr uint64_t kFewTables = 10, kTimed = 20;
   asio::io_context io;
   Connection connection(io, s.hosts.front(), s);
@@ -112,9 +122,11 @@ void run_ddl(const Settings& s) {
       "CREATE TABLE {}.{}{} (pk bigint, ck bigint, v blob, w map<text, int>, "
       "PRIMARY KEY (pk, ck))";
   uint64_t made = 0;
+  // Plain tables first, up to the step; then each kind of statement on tables and types of its own.
   for (const uint64_t step : {kFewTables, s.tables / 4, s.tables}) {
     for (; made < step; ++made)
       connection.query(fmt::format(fmt::runtime(kCreate), keyspace, "t", made));
+    // `format` takes the keyspace, the table's name and a number.
     const auto timed = [&](const char* kind, const char* format) {
       std::vector<std::string> statements;
       for (uint64_t i = 0; i < kTimed; ++i)
@@ -133,6 +145,7 @@ void run_ddl(const Settings& s) {
 }
 
 /// What the clients got that got the least and the most, in parts of an equal share.
+/// A shard's loop takes its connections in turn; this shows whether it does.
 void print_shares(const Run& run) {
   std::vector<uint64_t> answered;
   for (const auto& connection : run.connections)
@@ -144,6 +157,8 @@ void print_shares(const Run& run) {
 }
 
 /// Connections that are opened, log in and are closed, one after the other.
+/// Each login is a connection: what is measured is accepting, STARTUP, the hash of the password and
+/// closing.
 void run_logins(const Settings& s) {
   asio::io_context io;
   bench::Latencies latencies;
@@ -185,6 +200,7 @@ std::optional<ConsistencyLevel> level_of(const std::string& name) {
 }
 
 /// Connects all clients of a run, one after the other, and prepares its statements on each.
+/// In turn, so that connections are opened at the pace of the servers and not of this program.
 void connect_all(Run& run) {
   const Settings& s = run.settings;
   for (const auto& host : s.hosts) {
@@ -220,21 +236,28 @@ void print_run(const Run& run, double seconds, double cpu_us) {
   std::fflush(stdout);
 }
 
+// One run: connections, the first requests, then the io_context until the last answer closes
+// everything. What follows an answer is in connection.h; only an open loop has a clock here.
 void run_once(const Settings& s, const bench::Workload& workload) {
   Run run(s, workload);
   connect_all(run);
   const double cpu_before = cpu_seconds(s.pids);
   const auto begun = Clock::now();
+  // A workload with a count ends when all of it was answered, others when their time is up.
   if (workload.count == UINT64_MAX)
     run.stop_at = begun + std::chrono::microseconds(static_cast<int64_t>(s.seconds * 1e6));
   for (const auto& connection : run.connections) connection->begin(run);
   asio::steady_timer pace(run.io);
+  // Empty in a closed loop.
   std::function<void()> tick;
+  // Requests are begun on the connections in turn; each then keeps its number of them.
   if (s.rate == 0) {
     for (int i = 0; i < std::min(s.in_flight, workload.in_flight_max); ++i)
       run.connections[static_cast<size_t>(i) % run.connections.size()]->send(begun);
     for (const auto& connection : run.connections) connection->flush();
   } else {
+    // Twice in a millisecond all that has become due is sent. A stall of this program or of the
+    // server shows as latency, since each request counts from the moment it was due.
     uint64_t sent = 0;
     tick = [&, sent]() mutable {
       const auto now = Clock::now();
@@ -251,6 +274,8 @@ void run_once(const Settings& s, const bench::Workload& workload) {
       for (; sent < wanted && sent < run.workload.count; ++sent) {
         const auto due = begun + std::chrono::microseconds(static_cast<int64_t>(
                                      static_cast<double>(sent) / s.rate * 1e6));
+        // Stream numbers are positive 16-bit numbers. Beyond them requests wait here, and their
+        // time runs.
         if (run.in_flight < 32'000) {
           run.connections[sent % run.connections.size()]->send(due);
         } else {
@@ -311,8 +336,10 @@ void complete(Settings& s) {
   const auto level = level_of(s.level_name);
   if (!level) die("no consistency level '" + s.level_name + "': ONE, QUORUM, ...");
   s.level = *level;
+  // Never on the command line, where other users of the machine would see it.
   if (const char* const password = std::getenv("TETRAD_BENCH_PASSWORD")) s.password = password;
   if (s.tls || !s.tls_files.authority.empty()) {
+    // Without an authority the connection is encrypted, and the server may be anybody.
     const bool asks = !s.tls_files.authority.empty();
     auto context = base::TlsContext::load(
         s.tls_files, asks ? base::TlsPeer::kRequired : base::TlsPeer::kUnasked);
@@ -344,6 +371,7 @@ void run_workloads(const Settings& s) {
       for (int i = 0; i < s.runs; ++i) run_logins(s);
       continue;
     }
+    // Loading twice would write the same rows.
     for (int i = 0; i < (name == "load" ? 1 : s.runs); ++i) {
       bench::Scale seeded = s.scale;
       seeded.seed = s.scale.seed * 1000 + ++number;
@@ -363,11 +391,13 @@ int main(int argc, char** argv) {
       "  login   connections that log in, where --user is said, one after the other";
   for (const bench::Workload& workload : bench::make_workloads(s.scale))
     help += fmt::format("\n  {:<7} {}", workload.name, workload.help);
+  // The help has a line for each workload, made of the table itself.
   CLI::App app(help, "tetrad-bench");
   add_options(app, s);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
+    // --help: exit() prints it.
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     die(fmt::format("{} (tetrad-bench --help lists the options)", e.what()));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Request number i draws its keys from a hash of i and the seed: any number of connections can make
+// them in any order, and two runs of one seed ask the same.
 #include "tools/bench/workloads.h"
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 namespace tetrad::bench {
 namespace {
 
+// Shapes of the tables; sizes that the command line sets are in Scale.
 constexpr uint64_t kRowsOfPartition = 100;
 constexpr size_t kKeysOfIn = 100;
 constexpr uint64_t kRowsOfBatch = 10;
@@ -21,12 +24,15 @@ constexpr int kWideColumns = 10;
 constexpr uint64_t kMapRows = 10'000, kMapKeys = 20;
 constexpr uint64_t kLeases = 10'000;
 
+// A number that looks random, of two that do not.
 uint64_t mixed(uint64_t a, uint64_t b) {
   return base::Random(a * 0x9E3779B97F4A7C15ULL + b).next();
 }
 
+// Keys and columns of numbers are bigint.
 Bytes big(uint64_t value) { return cql::make_bigint(static_cast<int64_t>(value)); }
 
+// Incompressible, so that files and blocks are as large as they look.
 Bytes random_value(uint64_t number, int size) {
   base::Random random(number + 77);
   Bytes out(static_cast<size_t>(size), '\0');
@@ -37,15 +43,18 @@ Bytes random_value(uint64_t number, int size) {
   return out;
 }
 
+// Values of an INSERT into a table of pk, ck, v.
 void set_row(Operation& out, uint64_t pk, uint64_t ck, uint64_t number, const Scale& s) {
   out.values = {big(pk), big(ck), random_value(number, s.value_bytes)};
 }
 
+// "{{}}" becomes "{}", where the keyspace goes later.
 constexpr const char* kInsert = "INSERT INTO {{}}.{} (pk, ck, v) VALUES (?, ?, ?)";
 constexpr const char* kSelect = "SELECT v FROM {{}}.{} WHERE pk = ? AND ck = ?";
 std::string insert_into(const char* table) { return fmt::format(fmt::runtime(kInsert), table); }
 std::string select_from(const char* table) { return fmt::format(fmt::runtime(kSelect), table); }
 
+// `format` for each column of the table wide, with its number.
 std::string wide_columns(const char* format) {
   std::string out;
   for (int i = 0; i < kWideColumns; ++i) out += fmt::format(fmt::runtime(format), i);
@@ -54,6 +63,7 @@ std::string wide_columns(const char* format) {
 
 }  // namespace
 
+// Tables are dropped first: a run begins with empty ones.
 std::vector<std::string> schema_statements() {
   std::vector<std::string> out;
   const auto table = [&out](const std::string& name, const std::string& columns) {
@@ -74,6 +84,8 @@ std::vector<std::string> schema_statements() {
 // One list: an entry for each workload, in the order of --help.
 std::vector<Workload> make_workloads(const Scale& s) {
   const uint64_t seed = s.seed;
+  // `salt` differs between workloads, so that one does not ask for the keys that the one before has
+  // just read.
   const auto any_row = [s, seed](uint64_t i, uint64_t salt) {
     return mixed(i, seed + salt) % s.rows;
   };
@@ -81,6 +93,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
     return mixed(i, seed + salt) % s.partitions;
   };
   std::vector<Workload> out;
+  // Row i of kv has the key i; ts is filled partition by partition, a row of each in turn.
   out.push_back({"load",
                  "fill kv (--rows) and ts (--partitions of 100 rows)",
                  {insert_into("kv"), insert_into("ts")},
@@ -96,6 +109,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
        "insert rows with new keys",
        {insert_into("w")},
        [s, seed](uint64_t i, Operation& o) { set_row(o, mixed(i, seed) >> 1, 0, i, s); }});
+  // One prepared statement with 30 markers.
   std::string ten_rows = "BEGIN BATCH ";
   for (uint64_t k = 0; k < kRowsOfBatch; ++k)
     ten_rows += "INSERT INTO {0}.w (pk, ck, v) VALUES (?, ?, ?); ";
@@ -113,6 +127,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
   out.push_back({"read", "one row of kv", {select_from("kv")}, [any_row](uint64_t i, Operation& o) {
                    o.values = {big(any_row(i, 5)), big(0)};
                  }});
+  // Reads and writes go to rows of one choice, so that reads find what was written lately.
   out.push_back({"mix",
                  "read and overwrite rows of kv by turns",
                  {select_from("kv"), insert_into("kv")},
@@ -126,6 +141,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
                    }
                  }});
   constexpr const char* kCount = "UPDATE {}.counts SET n = n + 1 WHERE pk = ?";
+  // One counter is one row that all clients want; `counters` spreads them.
   out.push_back({"counter", "add to one counter", {kCount}, [](uint64_t, Operation& o) {
                    o.values = {big(0)};
                  }});
@@ -156,6 +172,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
        "aggregates of a partition of ts in groups",
        {"SELECT pk, ck, count(v), max(ck) FROM {}.ts WHERE pk = ? GROUP BY pk, ck"},
        [any_partition](uint64_t i, Operation& o) { o.values = {big(any_partition(i, 7))}; }});
+  // A list of bigint as one bound value: count, then each with its length.
   out.push_back({"in",
                  "100 rows of kv by IN on the partition key",
                  {"SELECT pk, v FROM {}.kv WHERE pk IN ?"},
@@ -169,6 +186,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
                    }
                    o.values = {std::move(keys)};
                  }});
+  // A cell of its own for each element: nothing is read before.
   out.push_back({"map",
                  "set one element of a map",
                  {"UPDATE {}.maps SET m[?] = ? WHERE pk = ?"},
@@ -176,6 +194,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
                    o.values = {big(mixed(i, seed + 12) % kMapKeys), big(i),
                                big(mixed(i, seed + 13) % kMapRows)};
                  }});
+  // Keys in a row, so that wread finds each after as many requests as --rows.
   out.push_back({"wwrite",
                  "insert rows of 10 columns",
                  {"INSERT INTO {}.wide (pk" + wide_columns(", c{}") + ") VALUES (?" +
@@ -200,7 +219,9 @@ std::vector<Workload> make_workloads(const Scale& s) {
                  "one row by an index, without its key (after iwrite)",
                  {"SELECT v FROM {}.indexed WHERE c = ?"},
                  [any_row](uint64_t i, Operation& o) { o.values = {big(any_row(i, 19))}; }});
+  // Always true but for a repetition: the new owner is the request's number.
   const std::string take_lease = "UPDATE {}.leases SET owner = ? WHERE pk = ? IF owner != ?";
+  // Keys above kLeases: lwtset and lwthot have the lower ones.
   out.push_back({"lwtnew",
                  "insert rows with new keys if they do not exist",
                  {"INSERT INTO {}.leases (pk, owner) VALUES (?, ?) IF NOT EXISTS"},
@@ -222,6 +243,7 @@ std::vector<Workload> make_workloads(const Scale& s) {
        "one of 10,000 rows (with --consistency SERIAL)",
        {"SELECT owner FROM {}.leases WHERE pk = ?"},
        [seed](uint64_t i, Operation& o) { o.values = {big(mixed(i, seed + 17) % kLeases)}; }});
+  // A single one at a time: it works on the whole table.
   out.push_back({"count",
                  "count(*) over kv, one at a time",
                  {"SELECT count(*) FROM {}.kv"},

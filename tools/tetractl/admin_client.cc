@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One request is one connection, made and closed: a command asks a few things and ends. Blocking
+// calls of Boost.Beast.
 #include "tools/tetractl/admin_client.h"
 
 #include <boost/asio/io_context.hpp>
@@ -19,14 +21,17 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using nlohmann::json;
 
+// /partitions of a large cluster is the longest answer.
 constexpr uint64_t kAnswerBytesMax = uint64_t{256} << 20;
 constexpr uint16_t kPortOfCassandra = 7199;  // JMX, which nodetool speaks
 
+// Whatever came back over HTTP, before its status means anything.
 struct Answer {
   unsigned status = 0;
   std::string body;
 };
 
+// RFC 3986: all but unreserved characters as %XX.
 std::string url_encoded(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -37,6 +42,7 @@ std::string url_encoded(const std::string& text) {
   return out;
 }
 
+// "/path?a=1&b=2", without parameters that have no value.
 std::string path_with(const std::string& path, const Parameters& parameters) {
   std::string out = path;
   for (const auto& [name, value] : parameters) {
@@ -47,6 +53,7 @@ std::string path_with(const std::string& path, const Parameters& parameters) {
 }
 
 /// Over a stream that is connected to `node`.
+/// HTTP/1.1 with a Host header, by which the server refuses names of web pages.
 template <class Stream>
 Answer exchange(Stream& stream, http::verb verb, const std::string& path, const std::string& token,
                 const asio::ip::tcp::endpoint& node) {
@@ -70,6 +77,7 @@ Answer ask_once(const Target& target, http::verb verb, const std::string& path,
   asio::io_context io;
   asio::ip::tcp::resolver resolver(io);
   const auto connect = [&](beast::tcp_stream& stream) {
+    // Orders such as compact answer when they are done.
     stream.expires_after(std::chrono::minutes(10));
     stream.connect(resolver.resolve(target.host, std::to_string(target.port)));
     node = stream.socket().remote_endpoint();
@@ -88,6 +96,7 @@ Answer ask_once(const Target& target, http::verb verb, const std::string& path,
   }
   beast::ssl_stream<beast::tcp_stream> stream(io, context);
   stream.set_verify_mode(asio::ssl::verify_peer);
+  // The certificate must name the host as the user has written it.
   stream.set_verify_callback(asio::ssl::host_name_verification(target.host));
   connect(beast::get_lowest_layer(stream));
   stream.handshake(asio::ssl::stream_base::client);
@@ -104,8 +113,10 @@ Answer order_once(const Target& target, const std::string& path) {
   asio::ip::tcp::endpoint node;
   std::string token;
   if (!target.token_file.empty()) token = token_or_error(read_token(target.token_file));
+  // Without a token the node answers 401 and does nothing.
   Answer answer = ask_once(target, http::verb::post, path, token, node);
   if (answer.status != 401) return answer;
+  // A token that was named is not replaced by another one: it may be for another node.
   if (!token.empty()) throw NodeError(target.token_file + " is not the token of this node");
   const json named = json::parse(answer.body);
   token = token_or_error(read_token_named_by(node, named.at("token_file")));
@@ -113,6 +124,8 @@ Answer order_once(const Target& target, const std::string& path) {
 }
 
 /// What `ask` answers, if it is what was asked for.
+/// Throws NodeError for an answer that is not 200, with the node's sentence; NodeAway where none
+/// came.
 template <class Ask>
 std::string body_of(const Target& target, Ask ask) {
   try {
@@ -123,6 +136,7 @@ std::string body_of(const Target& target, Ask ask) {
     std::string why =
         fmt::format("{}:{} does not answer: {}", target.host, target.port, e.code().message());
     // An end without an answer may also be one of a node that ends.
+    // Errors of Beast's HTTP parser: something answers there, and it is no HTTP.
     const auto& of_http = http::make_error_code(http::error::bad_version).category();
     if (e.code().category() == of_http && e.code() != http::error::end_of_stream)
       why = fmt::format(
@@ -138,6 +152,7 @@ std::string body_of(const Target& target, Ask ask) {
   }
 }
 
+// What has answered 200 without JSON is some other server.
 json parsed(const Target& target, const std::string& body) {
   try {
     return json::parse(body);

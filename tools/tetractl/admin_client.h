@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks a node's admin port over HTTP or HTTPS.
+//
+// The port has two kinds of requests (server/admin/admin_service.h): facts are GET and need no
+// token, orders are POST with the header X-Tetrad-Token. Answers are JSON; errors come as {"error":
+// "…"} with a status that is not 200.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +17,7 @@
 namespace tetrad::tools {
 
 /// Which node is asked, and what it must be shown.
+/// Made by read_command_line() of options and environment.
 struct Target {
   std::string host = "127.0.0.1";
   uint16_t port = 9180;
@@ -28,6 +33,7 @@ class NodeError : public std::runtime_error {
 };
 
 /// It does not answer at all.
+/// Or it has gone in the middle of an answer: whoever waits for a node that ends expects this.
 class NodeAway : public NodeError {
  public:
   using NodeError::NodeError;
@@ -42,10 +48,14 @@ class AdminClient {
  public:
   explicit AdminClient(Target target) : target_(std::move(target)) {}
 
+  /// `path` begins with '/'. Values are encoded for the URL; fact() changes nothing on the node.
   nlohmann::json fact(const std::string& path, const Parameters& parameters = {});
   /// With the node's token, when it wants one.
+  /// Sent once without a token where none is named; the node's refusal names its file, and it is
+  /// sent again.
   nlohmann::json order(const std::string& path, const Parameters& parameters = {});
   /// A fact that is no JSON.
+  /// For /metrics.
   std::string text(const std::string& path);
 
  private:

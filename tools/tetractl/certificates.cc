@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keys are of the curve P-256, signatures are with SHA-256. A node's certificate is good for
+// servers and for clients, since nodes connect to each other; a client's is good for clients only,
+// by which nodes tell them apart (base::TlsPeer::kServerRequired). The authority signs no other
+// authorities.
 #include "tools/tetractl/certificates.h"
 
 #include <cerrno>
@@ -25,6 +29,7 @@ namespace {
 constexpr uint64_t kAuthorityDays = 3'650;
 constexpr long kEarlier_s = 3'600;  // clocks of nodes may differ
 
+// OpenSSL's own functions free what it makes.
 template <auto Free>
 struct Freed {
   template <class T>
@@ -50,12 +55,14 @@ struct Content {
   uint64_t days;
 };
 
+// Nothing of the user's is wrong in these cases: want of memory or of random numbers.
 std::unexpected<Error> library_failed(const char* what) {
   const char* const why = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
   return fail(ErrorCode::kServerError, "cannot {}: {}", what, why == nullptr ? "no reason" : why);
 }
 
+// False: the library has refused it; `value` is in the syntax of openssl.cnf.
 bool add_extension(X509* certificate, X509* issuer, int what, const std::string& value) {
   X509V3_CTX context{};
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
@@ -63,6 +70,7 @@ bool add_extension(X509* certificate, X509* issuer, int what, const std::string&
   return extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
+// 127 random bits, so that no list of given numbers is kept.
 bool set_serial(X509* certificate) {
   unsigned char bytes[16];
   if (RAND_bytes(bytes, sizeof(bytes)) != 1) return false;
@@ -74,6 +82,8 @@ bool set_serial(X509* certificate) {
 }
 
 /// `issuer`: null, it signs itself.
+/// The steps: a key, names and dates, the issuer's name, extensions, and last the signature over
+/// all of it.
 Result<Pair> make_pair(const Content& content, const Pair* issuer) {
   Pair out{Certificate(X509_new()), Key(EVP_EC_gen("P-256"))};
   X509* const certificate = out.certificate.get();
@@ -107,6 +117,7 @@ Result<Pair> make_pair(const Content& content, const Pair* issuer) {
   return out;
 }
 
+// All that was written into a BIO of memory.
 std::string text_of(const Bio& bio) {
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio.get(), &data);
@@ -115,8 +126,11 @@ std::string text_of(const Bio& bio) {
 
 /// Whole or not at all, also when it was there before.
 Result<void> write_file(const std::string& path, const std::string& text) {
+  // What an earlier run left half written is removed.
   const std::string unfinished = path + ".new";
   ::unlink(unfinished.c_str());
+  // O_EXCL: nobody has prepared a link under this name. 0600 from the start: the key is at no time
+  // readable by others.
   const int file = ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return fail(ErrorCode::kIo, "cannot make {}: {}", path, std::strerror(errno));
   const bool is_written =
@@ -140,6 +154,7 @@ Result<void> write_pair(const Pair& pair, const std::string& certificate_path,
   return write_file(certificate_path, text_of(certificate));
 }
 
+// Errors: kConfig, one of the files does not read, or the key is another certificate's.
 Result<Pair> read_pair(const std::string& certificate_path, const std::string& key_path) {
   const Bio certificate(BIO_new_file(certificate_path.c_str(), "r"));
   const Bio key(BIO_new_file(key_path.c_str(), "r"));
@@ -165,6 +180,8 @@ Result<Content> content_of_node(const std::string& node, uint64_t days) {
   while (std::getline(parts, part, ',')) {
     boost::system::error_code no_address;
     boost::asio::ip::make_address(part, no_address);
+    // Letters, digits, hyphens and points, and not all of digits and points: that would be an
+    // address.
     const bool is_name = !part.empty() && part.size() <= 253 &&
                          part.find_first_not_of(
                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.") ==
@@ -184,6 +201,7 @@ Result<Content> content_of_node(const std::string& node, uint64_t days) {
   return out;
 }
 
+// The name is also that of the file.
 Result<Content> content_of_user(const std::string& user, uint64_t days) {
   if (user.empty() || user.size() > 64 ||
       user.find_first_of(std::string_view("/\0", 2)) != std::string::npos || user.starts_with('.'))
@@ -194,6 +212,8 @@ Result<Content> content_of_user(const std::string& user, uint64_t days) {
   return Content{user, "", "clientAuth", days};
 }
 
+// The one that is there, or a new one. One of two files alone is an error: a new key would not fit
+// the certificate that nodes have.
 Result<Pair> authority_in(const std::string& directory, std::vector<std::string>& made) {
   const std::string certificate = directory + "/ca.pem", key = directory + "/ca-key.pem";
   const bool has_certificate = std::filesystem::exists(certificate);
@@ -213,16 +233,20 @@ Result<Pair> authority_in(const std::string& directory, std::vector<std::string>
 
 Result<CertificateFiles> make_certificates(const CertificateOrder& order) {
   CertificateFiles out;
+  // One certificate and where its two files go.
   struct Wanted {
     Content content;
     std::string certificate, key;
   };
   std::vector<Wanted> wanted;
   std::set<std::string> names = {"ca"};
+  // Everything is checked before anything is made, so that a wrong name leaves no half of the files
+  // behind.
   const auto want = [&](Content content, const std::string& name) -> Result<void> {
     if (!names.insert(name).second)
       return fail(ErrorCode::kConfig, "'{}' is named twice, or is the authority's name", name);
     const std::string path = order.directory + "/" + name;
+    // A run that is repeated makes what was added to the list, and nothing else.
     if (!order.renew && std::filesystem::exists(path + ".pem")) {
       out.kept.push_back(path + ".pem");
       return {};

@@ -20,10 +20,12 @@ std::string letters_of(const json& node) {
   return std::string(node.at("live").get<bool>() ? "U" : "D") + letter;
 }
 
+// "?" where the keyspace has no table.
 std::string share_text(const json& share) {
   return share.is_null() ? "?" : fmt::format("{:.1f}%", 100 * share.get<double>());
 }
 
+// Addresses are what the other facts name nodes by.
 std::map<std::string, json> nodes_by_address(const json& status) {
   std::map<std::string, json> out;
   for (const auto& node : status.at("nodes")) out.emplace(node.at("address"), node);
@@ -32,9 +34,11 @@ std::map<std::string, json> nodes_by_address(const json& status) {
 
 }  // namespace
 
+// A table for each data centre, as nodetool prints them, and one line of the node's health above.
 int show_status(AdminClient& node, const Invocation& call) {
   const json body = node.fact("/status", {{"keyspace", call.text("keyspace")}});
   const std::string health = body.at("health").get<std::string>();
+  // "serving, no quorum" serves, too: what can be read is read.
   const int code = health.starts_with("serving") ? 0 : 1;
   if (call.as_json) {
     fmt::print("{}\n", body.dump(2));
@@ -62,6 +66,7 @@ int show_status(AdminClient& node, const Invocation& call) {
   return code;
 }
 
+// A line for each token, in the order of the ring, by data centre.
 int show_ring(AdminClient& node, const Invocation& call) {
   const json status = node.fact("/status", {{"keyspace", call.text("keyspace")}});
   const json ring = node.fact("/ring");
@@ -91,6 +96,8 @@ int show_ring(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// Tables have ranges of their own here, so each line ends with its table, which nodetool's does not
+// have.
 int show_ranges(AdminClient& node, const Invocation& call) {
   const json cluster = node.fact("/describe-cluster");
   const auto nodes = nodes_by_address(node.fact("/status"));
@@ -121,6 +128,7 @@ int show_ranges(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// Of the metadata and heartbeats, in the words of nodetool's gossipinfo.
 int show_gossip(AdminClient& node, const Invocation& call) {
   const json status = node.fact("/status");
   if (call.as_json) {

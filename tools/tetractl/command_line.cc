@@ -65,6 +65,7 @@ bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9');
 }
 
+// Null: there is none of that name.
 const Option* find_option(const std::vector<Option>& options, const std::string& name) {
   for (const Option& option : options) {
     const auto names = split(option.names, ' ');
@@ -84,6 +85,7 @@ const Verb* find_verb(const std::string& word) {
 
 /// "; did you mean a, b?", or nothing.
 std::string near_ones(const std::string& word, const std::vector<std::string>& names) {
+  // At most six names; parts of names count from four letters on.
   constexpr size_t kTold = 6, kPartOfName = 4;
   std::vector<std::string> near;
   if (std::string closest = base::closest_name(word, names); !closest.empty())
@@ -108,6 +110,7 @@ std::vector<std::string> names_of_verbs() {
   return names;
 }
 
+// Those of the verb first, if it is known yet.
 std::vector<std::string> names_of_options(const Verb* verb) {
   std::vector<std::string> names;
   const auto take = [&](const std::vector<Option>& options) {
@@ -119,6 +122,7 @@ std::vector<std::string> names_of_options(const Verb* verb) {
   return names;
 }
 
+// "tetractl repair [keyspace] [tables...]".
 std::string usage_of(const Verb& verb) {
   std::string out = fmt::format("tetractl {}", verb.name);
   for (const Argument& argument : verb.arguments) {
@@ -130,6 +134,7 @@ std::string usage_of(const Verb& verb) {
 }
 
 /// Walks over the words of a command line.
+/// A message (Said) ends the reading; otherwise call_ is complete at the end.
 class Reader {
  public:
   explicit Reader(const std::vector<std::string>& line) : line_(line) {}
@@ -201,6 +206,7 @@ std::optional<Said> Reader::take_option(const std::string& word) {
     if (at_ == line_.size()) return wrong(fmt::format("{} takes a {}", name, option->value));
     value = line_[at_++];
   }
+  // The note goes to standard error, so that output stays what a script expects.
   if (!option->idle.empty())
     call_.notes.push_back(fmt::format("{} changes nothing: {}", name, option->idle));
   call_.words[std::string(option->key())].push_back(std::move(value));
@@ -267,6 +273,7 @@ std::optional<Said> Reader::set_target() {
   return wrong(fmt::format("'{}' is no port", port));
 }
 
+// The part of the help about options, a line each.
 std::string options_text(const std::vector<Option>& options) {
   std::string out;
   for (const Option& option : options) {
@@ -302,6 +309,7 @@ std::variant<Said, Invocation> read_command_line(const std::vector<std::string>&
   return reader.take();
 }
 
+// By theme, in the order of the table of verbs.
 std::string help_text() {
   std::string out =
       "tetractl [-h HOST] [-p PORT] VERB ...: asks and orders a Tetrad node through its admin "
@@ -325,6 +333,8 @@ std::string help_text(const Verb& verb) {
   return out + "\nOptions of all verbs: tetractl --help\n";
 }
 
+// One case for each verb with options of its own. Written to completion.bash, which a test
+// compares.
 std::string completion_script() {
   std::string cases;
   for (const Verb& verb : verbs()) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // nodetool's tables of figures, made of the node's metrics.
+//
+// One export of /metrics answers each of these verbs: a node keeps no figures only for tetractl.
+// Rates are sums since the start of the node, as nodetool shows them.
 #include <fmt/format.h>
 
 #include "tools/tetractl/metrics_text.h"
@@ -12,8 +15,10 @@ using nlohmann::json;
 
 namespace {
 
+// Sums are doubles in the text and whole numbers in truth.
 std::string whole(double value) { return fmt::format("{:.0f}", value); }
 
+// The same percentiles for programs, under names with their unit.
 json figures_of(const ExportedHistogram& histogram) {
   json out = {{"count", histogram.count()}};
   for (const auto& [name, part] : {std::pair{"p50_us", 0.5},
@@ -29,6 +34,7 @@ json figures_of(const ExportedHistogram& histogram) {
 
 }  // namespace
 
+// Bounds of buckets, not exact latencies: a bucket ends at twice the bound of the one before.
 int show_proxy_histograms(AdminClient& node, const Invocation& call) {
   const MetricsText metrics(node.text("/metrics"));
   const std::pair<const char*, ExportedHistogram> columns[] = {
@@ -64,14 +70,18 @@ int show_proxy_histograms(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// nodetool shows thread pools, which Tetrad does not have: requests and reads of disk stand for
+// them.
 int show_pools(AdminClient& node, const Invocation& call) {
   const MetricsText metrics(node.text("/metrics"));
   const auto sum = [&](const char* name) { return metrics.sum(name); };
   const double in_flight = sum("tetrad_server_requests_in_flight");
+  // Requests that were begun: those in flight are not completed yet.
   const double requests = sum("tetrad_server_requests_total");
   const double overloaded = sum("tetrad_server_overloaded_total");
   const double reads_waiting = sum("tetrad_io_reads_waiting");
   const double reads_refused = sum("tetrad_io_reads_refused_total");
+  // Names in the table, and the metrics that they are sums of.
   const std::pair<const char*, const char*> dropped[] = {
       {"MESSAGES_DROPPED", "tetrad_replication_messages_dropped_total"},
       {"CALLS_TIMED_OUT", "tetrad_replication_calls_timed_out_total"},
@@ -106,6 +116,7 @@ int show_network(AdminClient& node, const Invocation& call) {
   const json info = node.fact("/info");
   const MetricsText metrics(node.text("/metrics"));
   const auto sum = [&](const char* name) { return metrics.sum(name); };
+  // nodetool's word for the state of a node, in capitals.
   std::string mode = cell_text(info.value("state", json("joining")));
   for (char& c : mode) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   const double streamed = sum("tetrad_replication_streamed_bytes_total");
@@ -139,6 +150,7 @@ int show_network(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// Of all stores of the node together.
 int show_compactions(AdminClient& node, const Invocation& call) {
   const MetricsText metrics(node.text("/metrics"));
   const auto sum = [&](const char* name) { return metrics.sum(name); };

@@ -24,15 +24,19 @@ int ask_and_print(AdminClient& node, const Invocation& call) {
     fmt::print("{}\n", answer.dump(2));
     return 0;
   }
+  // {"ok": true} prints nothing: the exit code says it.
   if (answer.is_object()) answer.erase("ok");
   print_object(answer);
   return 0;
 }
 
+// Exit codes: 0: done; 1: the node has refused, is away, or a verb has found something wrong; 2:
+// the command line is wrong.
 int run(const std::vector<std::string>& line) {
   const auto read = read_command_line(line);
   if (const Said* said = std::get_if<Said>(&read)) {
     const bool ends_line = said->text.ends_with('\n');
+    // Help that was asked for is output; complaints are not.
     fmt::print(said->exit_code == 0 ? stdout : stderr, "{}{}", said->text, ends_line ? "" : "\n");
     return said->exit_code;
   }

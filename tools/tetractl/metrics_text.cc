@@ -22,9 +22,11 @@ double bound_of(std::string_view labels) {
 }  // namespace
 
 double ExportedHistogram::at_us(double part) const {
+  // The rank of the value that is looked for, from 1.
   const double wanted = std::max(1.0, std::ceil(part * static_cast<double>(count())));
   for (size_t i = 0; i < up_to.size(); ++i) {
     if (static_cast<double>(up_to[i].second) < wanted) continue;
+    // The last bucket has no bound of its own: the one before says at least how much.
     const double bound_s =
         std::isinf(up_to[i].first) && i > 0 ? up_to[i - 1].first : up_to[i].first;
     return bound_s * 1e6;
@@ -37,6 +39,7 @@ MetricsText::MetricsText(std::string_view text) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const size_t space = line.rfind(' ');
+    // Comments have the help and the type, which nobody needs here.
     if (line.empty() || line[0] == '#' || space == std::string_view::npos) continue;
     const size_t brace = line.find('{');
     const std::string_view name = line.substr(0, std::min(brace, space));
@@ -44,6 +47,7 @@ MetricsText::MetricsText(std::string_view text) {
     const double bound =
         brace < space && name.ends_with(kBucket) ? bound_of(line.substr(brace, space - brace)) : -1;
     if (bound >= 0)
+      // Sums of cumulative counts are cumulative, too.
       buckets_[std::string(name.substr(0, name.size() - kBucket.size()))][bound] +=
           static_cast<uint64_t>(value);
     else

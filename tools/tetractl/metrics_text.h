@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node's metrics, as GET /metrics exports them (Prometheus text format 0.0.4).
+//
+// Example of what is read:
+//   tetrad_replication_read_seconds_bucket{shard="0",le="0.001024"} 17
+//   tetrad_server_requests_total{shard="0"} 1042
 #pragma once
 
 #include <map>
@@ -11,6 +15,7 @@
 namespace tetrad::tools {
 
 /// How many values lie at or below a bound, in seconds; ascending, the last bound is infinite.
+/// From the buckets, so a value is known to a factor of two.
 struct ExportedHistogram {
   std::vector<std::pair<double, uint64_t>> up_to;  // cumulative
 
@@ -21,16 +26,20 @@ struct ExportedHistogram {
 };
 
 /// All series of one export. Those of one name with different labels (shards, levels) are added up.
+/// Made of one answer of /metrics; keeps nothing of the text.
 class MetricsText {
  public:
   /// Lines that are none of the format are left out.
   explicit MetricsText(std::string_view text);
 
   /// 0: there is no such series.
+  /// Of all series of that name: shards, stores, verbs and levels together.
   double sum(std::string_view name) const;
+  /// Empty: there is none of that name.
   ExportedHistogram histogram(std::string_view name) const;
 
  private:
+  // Names of buckets are kept without "_bucket", those of other lines as they are.
   std::map<std::string, double, std::less<>> sums_;
   std::map<std::string, std::map<double, uint64_t>, std::less<>> buckets_;  // by name, by bound
 };

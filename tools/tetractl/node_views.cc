@@ -13,12 +13,14 @@ using nlohmann::json;
 
 namespace {
 
+// The column of nodetool's `info`.
 void print_fact(std::string_view name, const std::string& value) {
   fmt::print("{:<23}: {}\n", name, value);
 }
 
 }  // namespace
 
+// The names on the left are nodetool's; scripts look for them.
 int print_info(const json& info, const Invocation& call) {
   const json& cache = info.at("row_cache");
   const uint64_t hits = cache.at("hits").get<uint64_t>();
@@ -43,6 +45,7 @@ int print_info(const json& info, const Invocation& call) {
       fmt::format("size {}, {} hits, {} requests, {:.3f} hit rate", size_text(cache.at("bytes")),
                   hits, requests,
                   requests == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(requests)));
+  // A node that is joining has none.
   const json tokens = info.value("tokens", json::array());
   if (!call.has("tokens") && tokens.size() > 1) {
     print_fact("Token",
@@ -53,17 +56,20 @@ int print_info(const json& info, const Invocation& call) {
   return 0;
 }
 
+// ReleaseVersion is what drivers are told, of Cassandra; the program's own stands below.
 int print_version(const json& info, const Invocation&) {
   fmt::print("ReleaseVersion: {}\nTetrad: {}\n", cell_text(info.at("release_version")),
              cell_text(info.at("version")));
   return 0;
 }
 
+// "running" or "not running", as nodetool.
 int print_binary(const json& info, const Invocation&) {
   fmt::print("{}running\n", info.at("native_transport_active").get<bool>() ? "" : "not ");
   return 0;
 }
 
+// There is no gossip to switch off: a node that answers takes part in the cluster.
 int print_gossip_runs(const json&, const Invocation&) {
   fmt::print("running\n");
   return 0;
@@ -93,6 +99,7 @@ int print_compaction_runs(const json& info, const Invocation&) {
   return 0;
 }
 
+// The wording and its blanks are nodetool's: scripts cut the lines up.
 int print_snapshots(const json& answer, const Invocation&) {
   const json& rows = answer.at("snapshots");
   fmt::print("Snapshot Details: \n");
@@ -115,6 +122,7 @@ int print_snapshots(const json& answer, const Invocation&) {
   return 0;
 }
 
+// An address on each line, as nodetool.
 int print_endpoints(const json& answer, const Invocation&) {
   for (const auto& address : answer.at("endpoints")) fmt::print("{}\n", cell_text(address));
   return 0;
@@ -141,6 +149,7 @@ int print_cidr_filtering(const json& answer, const Invocation&) {
   return 0;
 }
 
+// The default is the sums by user; --all prints these after the connections.
 int print_clients(const json& answer, const Invocation& call) {
   const json& clients = answer.at("clients");
   std::map<std::string, uint64_t> by_user, by_version;

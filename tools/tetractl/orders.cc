@@ -27,6 +27,7 @@ constexpr std::chrono::milliseconds kLookAgain{300};
 /// A line that changes now and then.
 class Progress {
  public:
+  // The same line twice says nothing new.
   void tell(std::string line) {
     if (line == told_) return;
     fmt::print("{}\n", line);
@@ -133,6 +134,7 @@ int verify_view(AdminClient& node, const Invocation& call, const std::string& ke
   return is_same ? 0 : 1;
 }
 
+// Both are orders to the metadata group; the replicas move afterwards.
 int leave(AdminClient& node, const Invocation& call, const std::string& host_id) {
   const json answer = host_id.empty() ? node.order("/decommission")
                                       : node.order("/remove-node", {{"host", host_id}});
@@ -143,6 +145,7 @@ int leave(AdminClient& node, const Invocation& call, const std::string& host_id)
 
 }  // namespace
 
+// Answers when the last table is done; the sum is of all.
 int repair(AdminClient& node, const Invocation& call) {
   uint64_t repaired = 0;
   for (const Parameters& parameters : table_by_table(call))
@@ -154,6 +157,8 @@ int repair(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// `verify view KEYSPACE VIEW` has the place of a keyspace and two tables: a keyspace called view
+// needs another way.
 int verify(AdminClient& node, const Invocation& call) {
   const std::vector<std::string> names = call.list("tables");
   if (call.text("keyspace") == "view" && names.size() == 2)
@@ -178,6 +183,7 @@ int rebalance(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// By its host id, as status shows it.
 int remove_node(AdminClient& node, const Invocation& call) {
   return leave(node, call, call.text("host_id"));
 }
@@ -226,6 +232,7 @@ int make_certificates(AdminClient&, const Invocation& call) {
 namespace {
 
 /// "[ks1, ks2]", or what stands for all.
+/// As nodetool words it.
 std::string names_text(const std::vector<std::string>& names, const char* all) {
   return names.empty() ? fmt::format("[{}]", all) : fmt::format("[{}]", fmt::join(names, ", "));
 }
@@ -244,6 +251,7 @@ std::string tables_of(const Invocation& call) {
 
 }  // namespace
 
+// nodetool's options in their three ways to name tables become two parameters.
 int take_snapshot(AdminClient& node, const Invocation& call) {
   const std::string tables = tables_of(call);
   const std::string keyspaces = call.has("table") ? "" : call.text("keyspaces");
@@ -269,6 +277,7 @@ int take_snapshot(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// Either a tag or --all, which the node checks.
 int clear_snapshot(AdminClient& node, const Invocation& call) {
   const json answer = node.order("/clear-snapshot", {{"tag", call.text("tag")},
                                                      {"keyspaces", call.text("keyspaces")},
@@ -283,6 +292,7 @@ int clear_snapshot(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// nodetool asks for types one by one; without any all are shown.
 int show_timeout(AdminClient& node, const Invocation& call) {
   const json timeouts = node.fact("/info").at("timeouts_ms");
   if (call.as_json) {
@@ -311,11 +321,13 @@ int set_timeout(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+// One function for two verbs: the verb's name says which.
 int set_binary(AdminClient& node, const Invocation& call) {
   node.order("/binary", {{"running", call.verb->name == "enablebinary" ? "true" : "false"}});
   return 0;
 }
 
+// nodetool's levels are those of Java's logback; a node has four and one for everything.
 int set_log_level(AdminClient& node, const Invocation& call) {
   constexpr std::string_view kUsual = "info";
   const auto words = call.list("class_and_level");

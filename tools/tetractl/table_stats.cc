@@ -14,6 +14,7 @@ using nlohmann::json;
 namespace {
 
 /// Those that the words name: "ks" or "ks.t"; without words all.
+/// Errors: NodeError, a word that names nothing.
 json tables_named(const json& tables, const std::vector<std::string>& words) {
   if (words.empty()) return tables;
   json found = json::array();
@@ -30,12 +31,15 @@ json tables_named(const json& tables, const std::vector<std::string>& words) {
     if (is_named) found.push_back(table);
   }
   for (size_t i = 0; i < words.size(); ++i)
+    // A misspelled name must not look like an empty table.
     if (!is_known[i]) throw NodeError(fmt::format("there is no table in, or called, {}", words[i]));
   return found;
 }
 
 }  // namespace
 
+// Keyspaces in the order of their names; figures that a node does not have for each table are left
+// out.
 int show_table_stats(AdminClient& node, const Invocation& call) {
   json stats = node.fact("/tablestats");
   stats["tables"] = tables_named(stats.at("tables"), call.list("keyspaces_or_tables"));

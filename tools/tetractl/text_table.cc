@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Cells have the width of their bytes: names outside ASCII are padded too little.
 #include "tools/tetractl/text_table.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@ namespace tetrad::tools {
 
 using nlohmann::json;
 
+// Recursive for arrays only; objects are printed as JSON.
 std::string cell_text(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array()) {
@@ -21,6 +23,7 @@ std::string cell_text(const json& value) {
 }
 
 std::string size_text(uint64_t bytes) {
+  // As Cassandra's FileUtils.stringifyFileSize.
   constexpr const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
   size_t unit = 0;
@@ -31,6 +34,7 @@ std::string size_text(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.2f} {}", value, units[unit]);
 }
 
+// UTC with milliseconds, as Java's Instant prints itself.
 std::string time_text(int64_t time_ms) {
   const std::time_t seconds = time_ms / 1000;
   std::tm parts{};
@@ -43,6 +47,7 @@ std::string time_text(int64_t time_ms) {
 void print_lines(const Lines& lines) {
   std::vector<size_t> widths;
   for (const auto& line : lines) {
+    // Lines may have different numbers of cells.
     widths.resize(std::max(widths.size(), line.size()));
     for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
   }
@@ -54,6 +59,7 @@ void print_lines(const Lines& lines) {
   }
 }
 
+// `columns` are keys and headings in one: they are names of Tetrad's own.
 void print_rows(const json& rows, const std::vector<std::string>& columns) {
   Lines lines = {columns};
   for (const auto& row : rows) {
@@ -68,6 +74,7 @@ void print_rows(const json& rows, const std::vector<std::string>& columns) {
   print_lines(lines);
 }
 
+// Two levels: settings and the like.
 void print_object(const json& object) {
   for (const auto& [name, value] : object.items()) {
     if (value.is_object()) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The token is a file of the node that its user alone may read (server/admin/admin_token.h): who
+// can read it may give orders.
 #include "tools/tetractl/token.h"
 
 #include <cerrno>
@@ -16,12 +18,14 @@ namespace {
 
 using boost::asio::ip::tcp;
 
+// Of a token; and the state LISTEN in /proc/net/tcp.
 constexpr size_t kDigits = 64;
 constexpr const char* kListening = "0A";
 
 /// An address as /proc/net/tcp and tcp6 write it: words of four bytes, each as this machine has it
 /// in memory.
 std::string proc_text(const boost::asio::ip::address& address) {
+  // 127.0.0.1 is 0100007F on a little-endian machine.
   const auto words = [](const auto& bytes) {
     std::string out;
     for (size_t i = 0; i < bytes.size(); i += 4) {
@@ -35,9 +39,11 @@ std::string proc_text(const boost::asio::ip::address& address) {
 }
 
 /// Who listens there; none: nobody, several users, or it cannot be found out.
+/// Both tables have a line for each socket: number, local address, remote address, state, …, user.
 std::optional<uid_t> listener_of(const tcp::endpoint& node) {
   std::ifstream table(node.address().is_v4() ? "/proc/net/tcp" : "/proc/net/tcp6");
   const std::string port = fmt::format(":{:04X}", node.port());
+  // A socket that listens on all addresses.
   const std::string any(node.address().is_v4() ? 8 : 32, '0');
   std::optional<uid_t> found;
   std::string line;
@@ -49,6 +55,7 @@ std::optional<uid_t> listener_of(const tcp::endpoint& node) {
       continue;
     if (state != kListening) continue;
     if (local != proc_text(node.address()) + port && local != any + port) continue;
+    // Several sockets may listen (SO_REUSEPORT); they must be of one user.
     if (found && *found != user) return std::nullopt;
     found = user;
   }
@@ -56,6 +63,7 @@ std::optional<uid_t> listener_of(const tcp::endpoint& node) {
 }
 
 /// By errno.
+/// The usual reason is that tetractl runs as another user than the node.
 std::string cannot_read(const std::string& path) {
   const int why = errno;
   return fmt::format("cannot read the token file {}: {}{}", path, std::strerror(why),
@@ -78,6 +86,7 @@ Token read_token(const std::string& path) {
 Token read_token_named_by(const tcp::endpoint& node, const std::string& path) {
   if (!node.address().is_loopback())
     return {"", "this node is on another machine: say --token-file with a copy of its admin_token"};
+  // Whatever answers on the port could name any file whose first line it would like to be sent.
   if (std::filesystem::path(path).filename() != "admin_token")
     return {"", "it names no token file"};
   struct stat facts {};

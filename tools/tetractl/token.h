@@ -10,11 +10,13 @@ namespace tetrad::tools {
 
 /// The token to send to the admin port, or why there is none.
 struct Token {
+  // 64 hexadecimal digits.
   std::string text;     // empty: none
   std::string problem;  // why not
 };
 
 /// Of a file that the user named.
+/// One of the two members is empty.
 Token read_token(const std::string& path);
 
 /// Of the file that a node says it keeps its token in. Only of a node on this machine, and only

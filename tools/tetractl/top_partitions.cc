@@ -15,6 +15,7 @@ using nlohmann::json;
 
 namespace {
 
+// Ten minutes, and a screen of keys.
 constexpr uint64_t kDurationMsMax = 600'000;
 constexpr uint64_t kTopMax = 1'000;
 
@@ -42,6 +43,7 @@ struct Question {
 Question question_of(const Invocation& call) {
   Question asked{call.text("keyspace"), call.text("table")};
   std::string duration = call.text("duration_ms");
+  // `toppartitions 5000`: the first word is taken for a keyspace by the table of verbs.
   if (duration.empty() && asked.table.empty() && is_number(asked.keyspace))
     std::swap(duration, asked.keyspace);
   if (!duration.empty()) asked.duration_ms = number_of("duration_ms", duration, 1, kDurationMsMax);
@@ -62,6 +64,8 @@ Question question_of(const Invocation& call) {
 int show_top_partitions(AdminClient& node, const Invocation& call) {
   const Question asked = question_of(call);
   const Parameters named = {{"keyspace", asked.keyspace}, {"table", asked.table}};
+  // The node counts all the time: waiting only makes the figures those of the time that was asked
+  // for.
   if (asked.duration_ms != 0) {
     node.fact("/hot-keys", named);  // reports a wrong name before the wait
     std::this_thread::sleep_for(std::chrono::milliseconds(asked.duration_ms));
@@ -71,7 +75,9 @@ int show_top_partitions(AdminClient& node, const Invocation& call) {
            (asked.writes ? key.at("writes_ru_per_s").get<double>() : 0);
   };
   std::vector<json> keys = node.fact("/hot-keys", named).at("hot_keys");
+  // Keys whose work is of the other kind only.
   std::erase_if(keys, [&](const json& key) { return work_of(key) <= 0; });
+  // Of equal ones the order of the node stays.
   std::ranges::stable_sort(keys, std::greater(), work_of);
   if (keys.size() > asked.top) keys.resize(asked.top);
   if (call.as_json) {

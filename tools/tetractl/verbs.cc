@@ -10,14 +10,17 @@ namespace {
 
 using Times = Argument::Times;
 
+// Arguments and options that several verbs have.
 constexpr Argument kKeyspace{"keyspace", Times::kMaybe}, kTable{"table", Times::kMaybe},
     kTables{"tables", Times::kAny}, kKeyspaces{"keyspaces", Times::kAny};
 
+// For scripts that look by themselves.
 constexpr Option kNoWait{"--no-wait", "", "Begin it and return"};
 // Of nodetool.
 constexpr Option kResolve{"-r --resolve-ip", "", "", "nodes are known by their addresses"};
 constexpr std::string_view kAllReplicas = "all replicas are compared, in ranges, one at a time";
 
+// nodetool's, all without effect: see kAllReplicas.
 std::vector<Option> repair_options() {
   return {{"-pr --partitioner-range", "", "", kAllReplicas},
           {"-full --full", "", "", kAllReplicas},
@@ -27,6 +30,8 @@ std::vector<Option> repair_options() {
           {"-tr --trace", "", "", "the node's log tells what was repaired"}};
 }
 
+// Each function has the verbs of one theme; verbs() sets the theme and joins them in the order of
+// the help.
 std::vector<Verb> cluster_verbs() {
   return {
       Verb("status", "Nodes, whether they are live, what they hold; fails unless the node serves")
@@ -78,6 +83,7 @@ std::vector<Verb> cluster_verbs() {
   };
 }
 
+// Verbs of one node's stores, but for repair and verify, which compare all members of a tablet.
 std::vector<Verb> data_verbs() {
   return {
       Verb("tablestats", "Sizes of tables and stores on the node")
@@ -114,6 +120,7 @@ std::vector<Verb> data_verbs() {
   };
 }
 
+// Facts that nodetool asks one by one are all in /info; each verb prints its own.
 std::vector<Verb> node_verbs() {
   return {
       Verb("info", "What the node is and uses")
@@ -148,6 +155,7 @@ std::vector<Verb> node_verbs() {
   };
 }
 
+// What is changed here holds until the node ends; conf/tetrad.yaml has what holds at a start.
 std::vector<Verb> client_verbs() {
   return {
       Verb("statusbinary", "Whether the node serves clients")
@@ -199,6 +207,7 @@ std::vector<Verb> client_verbs() {
   };
 }
 
+// nodetool's tables, made of metrics: figures.cc.
 std::vector<Verb> figure_verbs() {
   return {
       Verb("proxyhistograms", "Latencies of reads and writes that this node coordinates")
@@ -242,6 +251,7 @@ std::vector<Verb> snapshot_verbs() {
   };
 }
 
+// They run where no node is.
 std::vector<Verb> verbs_of_no_node() {
   return {
       Verb("certificates",
@@ -259,7 +269,9 @@ std::vector<Verb> verbs_of_no_node() {
 }
 
 /// Orders that a node carries out by itself, or does not know.
+/// The last member: what the word is for is the case anyway, so a script that says it goes on.
 std::vector<OtherWord> orders_without_a_verb() {
+  // Reasons that several words share.
   constexpr std::string_view kNoSuchCache = "there is no such cache";
   constexpr std::string_view kRolesAtOnce =
       "a change of roles, rights and groups is in force on all nodes at once";
@@ -315,6 +327,7 @@ std::vector<OtherWord> orders_without_a_verb() {
 }
 
 /// Settings that are options here, and figures that are elsewhere.
+/// Questions and settings that have another place here, or none.
 std::vector<OtherWord> settings_without_a_verb() {
   constexpr std::string_view kPaced = "the node paces compactions, streams and hints by itself";
   constexpr std::string_view kProtocols = "versions 3 to 5 of the protocol are always spoken";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Answers about the cluster and its disks; those about a node are in node_views.cc.
 #include "tools/tetractl/views.h"
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@ using nlohmann::json;
 
 int print_nothing(const json&, const Invocation&) { return 0; }
 
+// The first lines as nodetool's describecluster, then everything.
 int print_cluster(const json& cluster, const Invocation&) {
   fmt::print("Cluster Information:\n\tName: {}\n\tPartitioner: {}\n\tSchema versions:\n\t\t{}\n\n",
              cell_text(cluster.at("cluster")), cell_text(cluster.at("partitioner")),
