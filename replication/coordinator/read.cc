@@ -107,7 +107,8 @@ Result<void> CoordinatorImpl::begin_round(TabletRound& round, storage::ReadComma
                                    required, set.size()));
   }
   // ONE promises nothing beyond one member, and so is not held up by the old set.
-  round.both = reads_both_sets(tablet) && options.level != ConsistencyLevel::kOne &&
+  round.both = reads_both_sets(tablet) && !options.leaves_old_out &&
+               options.level != ConsistencyLevel::kOne &&
                options.level != ConsistencyLevel::kLocalOne && !TETRAD_MUTANT(reads_new_only);
   round.alone = required == 1 && !round.both;
   return {};

@@ -26,6 +26,7 @@
 #include "replication/tablets/load_report.h"
 #include "replication/tablets/move_runner.h"
 #include "replication/tablets/split_runner.h"
+#include "replication/tablets/tablet_move.h"
 
 namespace tetrad::replication {
 
@@ -250,14 +251,16 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
   // left. What a read has shown is on W of the new set then.
   if (tablet->epoch != what->epoch || !reads_both_sets(*tablet))
     return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet is not read from both sets"));
-  // What two members acknowledged, or answered at a quorum, both have, and each quorum of two asks
-  // both. So the one that stays has it all; the one that goes may be damaged, and not be readable.
+  // What two members acknowledged, or answered at a quorum, both have. So the one that stays has it
+  // all, and is read with the one that comes; the one that goes may be damaged, and not be readable.
   const auto& old_set = tablet->replicas;
   const auto& new_set = tablet->new_replicas;
   const bool one_stays = std::ranges::any_of(old_set, [&](const StoreAddress& member) {
     return std::ranges::find(new_set, member) != new_set.end();
   });
-  if (state->data_centers == nullptr && old_set.size() == 2 && new_set.size() <= 2 && one_stays)
+  const bool is_of_two =
+      state->data_centers == nullptr && old_set.size() == 2 && new_set.size() <= 2 && one_stays;
+  if (is_of_two && (added_members(*tablet).empty() || TETRAD_MUTANT(two_not_settled)))
     return reply.ok(Bytes(1, '\1'));
   const auto known = settling_.find(tablet->id);
   if (known != settling_.end() && known->second.epoch == tablet->epoch)
@@ -265,17 +268,17 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
     return reply.ok(Bytes(1, known->second.done ? '\1' : '\0'));
   std::erase_if(settling_, [](const auto& entry) { return entry.second.done; });
   settling_[tablet->id] = {tablet->epoch};
-  tasks_.spawn(settle({what->incarnation, *tablet}, std::move(reply)));
+  tasks_.spawn(settle({what->incarnation, *tablet}, is_of_two, std::move(reply)));
 }
 
-Task<void> RepairRunner::settle(Target target, RpcNode::Reply reply) {
+Task<void> RepairRunner::settle(Target target, bool leaves_old_out, RpcNode::Reply reply) {
   const TabletId id = target.tablet.id;
   const SetEpoch epoch = target.tablet.epoch;
   // With several data centres each of them must have it.
   const ConsistencyLevel level = meta_.snapshot()->data_centers == nullptr
                                      ? ConsistencyLevel::kQuorum
                                      : ConsistencyLevel::kEachQuorum;
-  Result<void> read = co_await read_pages(std::move(target), level, 0);
+  Result<void> read = co_await read_pages(std::move(target), level, 0, leaves_old_out);
   // While it was read another change may have taken its place.
   const auto known = settling_.find(id);
   if (known == settling_.end() || known->second.epoch != epoch)
@@ -292,8 +295,8 @@ Task<void> RepairRunner::settle(Target target, RpcNode::Reply reply) {
   }
 }
 
-Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel level,
-                                            int64_t pause_us) {
+Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel level, int64_t pause_us,
+                                            bool leaves_old_out) {
   const Tablet& tablet = target.tablet;
   std::optional<storage::ReadPosition> after;
   bool exhausted = false;
@@ -313,6 +316,7 @@ Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel leve
     ReadOptions options;
     options.level = level;
     options.deadline = {reactor_.now_us() + options_.page_timeout_us};
+    options.leaves_old_out = leaves_old_out;
     // Not counted among clients' reads.
     options.background = true;
     Result<storage::ReadResult> page = co_await coordinator_.read(std::move(command), options);

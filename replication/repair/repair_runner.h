@@ -95,7 +95,8 @@ class RepairRunner {
   std::optional<Target> next_due();
   Task<void> run_due(Target target);
   void on_settle(BytesView body, RpcNode::Reply reply);
-  Task<void> settle(Target target, RpcNode::Reply reply);
+  /// `leaves_old_out`: only the new set is read.
+  Task<void> settle(Target target, bool leaves_old_out, RpcNode::Reply reply);
   Task<void> run_all(std::vector<Target> targets, Done done);
   /// One tablet, or neighbours, which get one horizon. False: the members of each are equal, and
   /// the horizon stays.
@@ -113,7 +114,8 @@ class RepairRunner {
   /// logged batches may be older. Errors: that of the first that refuses.
   Task<Result<int64_t>> begin(const Target& target);
   /// Reads the whole tablet, so that its members get what they lack; ends when the tablet changes.
-  Task<Result<void>> read_pages(Target target, ConsistencyLevel level, int64_t pause_us);
+  Task<Result<void>> read_pages(Target target, ConsistencyLevel level, int64_t pause_us,
+                                bool leaves_old_out = false);
 
   base::Reactor& reactor_;
   base::Random& random_;
