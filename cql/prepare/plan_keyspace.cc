@@ -70,7 +70,8 @@ void place(const std::string& name, const std::map<std::string, std::string>& re
   const auto strategy = replication.find("class");
   if (strategy != replication.end() && strategy->second.ends_with("NetworkTopologyStrategy"))
     for (const auto& [option, factor] : replication)
-      if (option != "class" && factor != "0") data_centers.insert(option);
+      if (option != "class" && std::strtoll(factor.c_str(), nullptr, 10) != 0)
+        data_centers.insert(option);
   const std::string key = replication::placement_key(name);
   if (!data_centers.empty()) {
     change.objects.emplace_back(key, replication::placement_text(data_centers));
