@@ -214,20 +214,29 @@ Result<std::vector<BoundValue>> ModifyStatement::decode_json(const BoundValue& t
   const auto& columns = table_->columns();
   std::vector<BoundValue> values(columns.size(),
                                  json_default_unset_ ? BoundValue::unset() : BoundValue::null());
+  std::vector<const JsonValue*> given(columns.size());
+  std::optional<std::string> unknown;
   for (const auto& [member, json] : members) {
-    const ColumnSchema* column = table_->find(json_column_name(member));
-    if (column == nullptr) {
-      return fail(ErrorCode::kInvalid, "JSON values map contains unrecognized column: {}",
-                  json_column_name(member));
+    std::string name = json_column_name(member);
+    if (const ColumnSchema* column = table_->find(name)) {
+      // Named twice, it has the value of the name that is written otherwise: "A" or "\"a\"".
+      const JsonValue*& place = given[static_cast<size_t>(column - columns.data())];
+      if (place == nullptr || name != member) place = &json;
+    } else if (!unknown) {
+      unknown = std::move(name);
     }
-    auto value = from_json(*column->type, json, now_ms);
+  }
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (given[i] == nullptr) continue;
+    auto value = from_json(*columns[i].type, *given[i], now_ms);
     if (!value) {
-      return fail(ErrorCode::kInvalid, "Error decoding JSON value for {}: {}", column->name,
+      return fail(ErrorCode::kInvalid, "Error decoding JSON value for {}: {}", columns[i].name,
                   value.error().message);
     }
-    BoundValue& bound = values[static_cast<size_t>(column - columns.data())];
-    bound = *value ? BoundValue::of(arena.adopt(std::move(**value))) : BoundValue::null();
+    values[i] = *value ? BoundValue::of(arena.adopt(std::move(**value))) : BoundValue::null();
   }
+  if (unknown)
+    return fail(ErrorCode::kInvalid, "JSON values map contains unrecognized column: {}", *unknown);
   return values;
 }
 

@@ -58,22 +58,31 @@ bool may_mean_several(const Raw& operation, const TypePtr& left_type, const Type
          (number(left_type) && many(right, right_type));
 }
 
-}  // namespace
-
-// A marker fits all types: several operators take it, or none has the type of the other operand.
-Result<void> ExpressionBuilder::check_operands(const Raw& raw) {
-  const Raw &left = raw.children[0], &right = raw.children[1];
-  if (left.kind != Kind::kMarker && right.kind != Kind::kMarker) return {};
+/// The types that operators have.
+std::vector<TypePtr> operand_types() {
   std::vector<TypePtr> types(number_types().begin(), number_types().end());
   for (const TypePtr& other :
        {text_type(), ascii_type(), timestamp_type(), date_type(), duration_type()})
     types.push_back(other);
+  return types;
+}
+
+bool has_marker(const Raw& operation) {
+  return operation.children[0].kind == Kind::kMarker || operation.children[1].kind == Kind::kMarker;
+}
+
+}  // namespace
+
+// Whatever the receiver is. Which operator is meant choose_operator() says.
+Result<void> ExpressionBuilder::check_operands(const Raw& raw) {
+  const Raw &left = raw.children[0], &right = raw.children[1];
+  if (!has_marker(raw)) return {};
   const char op = ast::arithmetic_symbol(raw.op);
+  const std::vector<TypePtr> types = operand_types();
   for (const TypePtr& l : types) {
     if (test(left, l) == Assignability::kNotAssignable) continue;
     for (const TypePtr& r : types) {
-      if (test(right, r) != Assignability::kNotAssignable && find_operator(op, l, r))
-        return ambiguous(raw);
+      if (test(right, r) != Assignability::kNotAssignable && find_operator(op, l, r)) return {};
     }
   }
   return unsupported(raw);
@@ -96,11 +105,27 @@ ScalarFunctionPtr ExpressionBuilder::operator_of(const Raw& raw, bool tries_dura
 }
 
 // 1. By the operands' own types. 2. With the receiver's type for both, for constants. 3. As a
-//    moment moved by a duration.
+//    moment moved by a duration. A marker has any type: the one operator is meant that takes the
+//    other operand and gives what is wanted.
 Result<ScalarFunctionPtr> ExpressionBuilder::choose_operator(const Raw& raw,
                                                              const Receiver* receiver) {
   const Raw &left = raw.children[0], &right = raw.children[1];
   const char op = ast::arithmetic_symbol(raw.op);
+  if (has_marker(raw)) {
+    ScalarFunctionPtr meant;
+    const std::vector<TypePtr> types = operand_types();
+    for (const TypePtr& l : types) {
+      if (test(left, l) == Assignability::kNotAssignable) continue;
+      for (const TypePtr& r : types) {
+        if (test(right, r) == Assignability::kNotAssignable) continue;
+        auto function = find_operator(op, l, r);
+        if (!suits(function, receiver)) continue;
+        if (meant) return ambiguous(raw);
+        meant = std::move(function);
+      }
+    }
+    return meant;
+  }
   const TypePtr right_type = type_of(unwrapped(right));
   ScalarFunctionPtr function = operator_of(raw, true);
   if (!suits(function, receiver) && receiver != nullptr) {

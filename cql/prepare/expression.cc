@@ -255,16 +255,19 @@ class Call final : public Expression {
   Result<BoundValue> evaluate_with(EvalContext& inside, EvalContext& context) const {
     std::vector<OptionalView> values;
     values.reserve(arguments_.size());
+    bool has_null = false;
     for (const auto& argument : arguments_) {
       TETRAD_TRY(const BoundValue value, argument->evaluate(inside));
       if (value.is_unset()) {
         return fail(ErrorCode::kInvalid, "Invalid unset value for argument in call to function {}",
                     function_->name);
       }
-      // RETURNS NULL ON NULL INPUT: the body does not run, and later arguments are not evaluated.
-      if (value.is_null() && !function_->called_on_null) return BoundValue::null();
+      has_null = has_null || value.is_null();
       values.push_back(optional_view(value));
     }
+    // RETURNS NULL ON NULL INPUT: the body does not run. What is wrong with another argument has
+    // been told.
+    if (has_null && !function_->called_on_null) return BoundValue::null();
     // Charged before the call: a call that is too much is not begun.
     if (WorkMeter* const work = context.functions.work) {
       uint64_t bytes = 0;

@@ -160,7 +160,7 @@ Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input
     if (column == columns.end()) {
       if (action.if_exists) continue;
       return fail(ErrorCode::kInvalid, "Column {} was not found in table '{}'", name.text,
-                  table.qualified_name());
+                  shown_name(table.keyspace, table.name));
     }
     if (column->is_primary_key())
       return fail(ErrorCode::kInvalid, "Cannot drop PRIMARY KEY column {}", name.text);
@@ -203,8 +203,7 @@ Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table
       return c.name == from.text && !c.hidden;
     });
     if (column == columns.end()) {  // with IF EXISTS too, as Cassandra does
-      return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}", from.text,
-                  table.qualified_name());
+      return undefined_column(from.text, table);
     }
     if (!column->is_primary_key()) {
       return fail(ErrorCode::kInvalid, "Cannot rename non PRIMARY KEY column {}", from.text);
@@ -214,7 +213,7 @@ Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table
       return fail(ErrorCode::kInvalid,
                   "Cannot rename column {} to {} in table '{}'; another column with that name "
                   "already exists",
-                  from.text, to.text, table.qualified_name());
+                  from.text, to.text, shown_name(table.keyspace, table.name));
     }
     if (!table.views.empty()) {
       return fail(ErrorCode::kInvalid,

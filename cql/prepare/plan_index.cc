@@ -181,8 +181,7 @@ Result<std::vector<const ColumnSchema*>> target_columns(const ast::CreateIndex& 
   for (const ast::IndexTarget& target : statement.targets) {
     const ColumnSchema* column = table.find(target.column.text);
     if (column == nullptr) {
-      return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}",
-                  quote_identifier(target.column.text), table.qualified_name());
+      return undefined_column(target.column.text, table);
     }
     columns.push_back(column);
   }

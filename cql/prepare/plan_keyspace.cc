@@ -13,6 +13,7 @@
 #include "cql/grammar/ast_print.h"
 #include "cql/prepare/expression_builder.h"
 #include "cql/prepare/schema_plan.h"
+#include "cql/prepare/table_checks.h"
 #include "cql/prepare/table_properties.h"
 #include "cql/prepare/throughput_properties.h"
 #include "cql/schema/schema_text.h"
@@ -70,7 +71,8 @@ void place(const std::string& name, const std::map<std::string, std::string>& re
   const auto strategy = replication.find("class");
   if (strategy != replication.end() && strategy->second.ends_with("NetworkTopologyStrategy"))
     for (const auto& [option, factor] : replication)
-      if (option != "class" && factor != "0") data_centers.insert(option);
+      if (option != "class" && std::strtoll(factor.c_str(), nullptr, 10) != 0)
+        data_centers.insert(option);
   const std::string key = replication::placement_key(name);
   if (!data_centers.empty()) {
     change.objects.emplace_back(key, replication::placement_text(data_centers));
@@ -418,13 +420,6 @@ Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input
 
 namespace {
 
-/// A user type, frozen or not, with its keyspace; another type as DESCRIBE shows it.
-std::string qualified_text(const DataType& type) {
-  if (type.kind() != TypeKind::kUdt) return type.cql_text();
-  const std::string name = fmt::format("{}.{}", type.keyspace(), type.name());
-  return type.is_multi_cell() ? name : "frozen<" + name + ">";
-}
-
 /// ALTER TYPE ... ADD. False: there is such a field, and IF NOT EXISTS allows it.
 Result<bool> add_field(const ast::AddField& add, const DataType& old,
                        const KeyspaceSchema& keyspace, const PlanInput& input,
@@ -437,28 +432,32 @@ Result<bool> add_field(const ast::AddField& add, const DataType& old,
   if (old.field_index(field)) {
     if (add.if_not_exists) return false;
     return fail(ErrorCode::kInvalid,
-                "Cannot add field {} to type {}.{}: a field with name {} already exists", field,
-                keyspace.name, name, field);
+                "Cannot add field {} to type {}: a field with name {} already exists", field,
+                shown_name(keyspace.name, name), field);
   }
   TETRAD_TRY(TypePtr type, resolve_type(add.field.type, keyspace));
   if (type->references_counter())
     return fail(ErrorCode::kInvalid, "A user type cannot contain counters");
   if (type->references_udt(keyspace.name, name)) {
     return fail(ErrorCode::kInvalid,
-                "Cannot add new field {} of type {} to user type {}.{} as it would create a "
+                "Cannot add new field {} of type {} to user type {} as it would create a "
                 "circular reference",
-                field, qualified_text(*type), keyspace.name, name);
+                field, shown_type(*type), shown_name(keyspace.name, name));
   }
+  // The serialized key would become another, and rows would not be found.
+  std::string keyed_by_it;
   for (const auto& [table_name, table] : keyspace.tables) {
-    // The serialized key would become another, and rows would not be found.
-    for (const ColumnSchema& column : table->partition_key()) {
-      if (column.type->references_udt(keyspace.name, name)) {
-        return fail(ErrorCode::kInvalid,
-                    "Cannot add new field to type {}.{} as it is used in the partition key "
-                    "column {} by table {}.{}",
-                    keyspace.name, name, column.name, keyspace.name, table_name);
-      }
-    }
+    const bool is_key = std::ranges::any_of(table->partition_key(), [&](const auto& column) {
+      return column.type->references_udt(keyspace.name, name);
+    });
+    if (is_key)
+      keyed_by_it += (keyed_by_it.empty() ? "" : ", ") + shown_name(keyspace.name, table_name);
+  }
+  if (!keyed_by_it.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot add new field {} of type {} to user type {} as the type is being used in "
+                "partition key by the following tables: {}",
+                field, shown_type(*type), shown_name(keyspace.name, name), keyed_by_it);
   }
   TETRAD_TRY_VOID(check_fields(name, names.size() + 1, input));
   TETRAD_TRY_VOID(check_vectors(input.settings.guardrails, *type, field, input.warnings));
@@ -474,8 +473,8 @@ Result<void> rename_fields(const ast::RenameFields& rename, const DataType& old,
     const auto found = old.field_index(from.text);  // each as the fields were before all
     if (!found) {
       if (rename.if_exists) continue;
-      return fail(ErrorCode::kInvalid, "Unkown field {} in user type {}.{}", from.text,
-                  old.keyspace(), old.name());
+      return fail(ErrorCode::kInvalid, "Unkown field {} in user type {}", from.text,
+                  shown_name(old.keyspace(), old.name()));
     }
     names[*found] = to.text;
   }

@@ -40,7 +40,7 @@ Result<void> check_key_column(const std::string& keyspace, const std::string& na
   }
   return fail(ErrorCode::kInvalid,
               "Invalid non-frozen user-defined type \"{}.{}\" for PRIMARY KEY column '{}'",
-              keyspace, type.cql_text(), name);
+              keyspace, type.name(), name);
 }
 
 /// Before all else of CREATE TABLE: Cassandra finds it while it reads the statement.

@@ -71,8 +71,7 @@ Result<std::set<std::string>> selected_columns(const ast::CreateView& statement,
                   ast::to_string(item.selector));
     }
     if (base.find(column->name.text) == nullptr) {
-      return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}", column->name.text,
-                  base.qualified_name());
+      return undefined_column(column->name.text, base);
     }
     selected.insert(column->name.text);
   }
@@ -227,8 +226,7 @@ Result<std::string> where_of(const ast::CreateView& statement, const TableSchema
     for (const ast::Identifier& name : relation.columns) {
       const ColumnSchema* const column = base.find(name.text);
       if (column == nullptr) {
-        return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}", name.text,
-                    base.qualified_name());
+        return undefined_column(name.text, base);
       }
       restricted.insert(name.text);
       if (relation.op != ast::RelationOperator::kIsNotNull && !column->is_primary_key())

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cql/grammar/ast_print.h"
+#include "cql/types/keyword.h"
 
 namespace tetrad::cql {
 
@@ -78,8 +79,9 @@ class RelationReader {
     const std::string& name = relation.index->name.text;
     const auto index = std::ranges::find(table.indexes, name, &IndexSchema::name);
     if (index == table.indexes.end()) {
-      return fail(ErrorCode::kInvalid, "Invalid index expression, index {} not found for {}", name,
-                  table.qualified_name());
+      return fail(
+          ErrorCode::kInvalid, "Invalid index expression, index {} not found for {}", name,
+          fmt::format("{}.{}", quote_identifier(table.keyspace), quote_identifier(table.name)));
     }
     if (index->index_class == IndexClass::kLegacy) {
       return fail(ErrorCode::kInvalid,

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "cql/types/keyword.h"
+
 namespace tetrad::cql {
 
 SchemaChange table_changed(SchemaChange::Kind kind, const std::string& keyspace,
@@ -18,6 +20,32 @@ Result<const KeyspaceSchema*> keyspace_for_table(const ast::QualifiedName& name,
   TETRAD_TRY(keyspace_name, keyspace_of(name, input));
   TETRAD_TRY_VOID(check_modifiable(input.schema, keyspace_name));
   return input.schema.keyspace(keyspace_name);
+}
+
+std::string shown_name(const std::string& keyspace, const std::string& name) {
+  return quote_identifier(keyspace) + "." + quote_identifier(name);
+}
+
+std::string shown_type(const DataType& type) {
+  const auto frozen = [&type](std::string text) {
+    const bool is_marked = !type.is_multi_cell() && type.kind() != TypeKind::kTuple &&
+                           type.kind() != TypeKind::kVector;
+    return is_marked ? "frozen<" + text + ">" : text;
+  };
+  // Cassandra does not quote it here.
+  if (type.kind() == TypeKind::kUdt) return frozen(type.keyspace() + "." + type.name());
+  if (!type.references_udt()) return type.cql_text();
+  std::string parts;
+  for (const TypePtr& part : type.components())
+    parts += (parts.empty() ? "" : ", ") + shown_type(*part);
+  if (type.kind() == TypeKind::kVector) parts += fmt::format(", {}", type.dimension());
+  const std::string text = type.cql_text_without_frozen();
+  return frozen(fmt::format("{}<{}>", text.substr(0, text.find('<')), parts));
+}
+
+std::unexpected<Error> undefined_column(const std::string& column, const TableSchema& table) {
+  return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}", quote_identifier(column),
+              shown_name(table.keyspace, table.name));
 }
 
 Result<void> check_nesting(const DataType& type) {

@@ -18,6 +18,13 @@ Result<const KeyspaceSchema*> keyspace_for_table(const ast::QualifiedName& name,
 /// Null: there is none.
 TablePtr find_table(const KeyspaceSchema* keyspace, const std::string& name);
 
+/// A table or a type as errors name it: with quotes where its names need them.
+std::string shown_name(const std::string& keyspace, const std::string& name);
+/// A type as errors about a type that it has inside name it: user types with their keyspace.
+std::string shown_type(const DataType& type);
+/// There is no such column in the table.
+std::unexpected<Error> undefined_column(const std::string& column, const TableSchema& table);
+
 /// A user type that is not frozen cannot hold what is not.
 Result<void> check_nesting(const DataType& type);
 /// The guardrail columns_per_table.

@@ -213,18 +213,44 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
 
 namespace {
 
-/// A replication factor: a number, 0 included.
-Result<void> check_factor(const std::string& text) {
-  // "4" or "4/1" (transient replicas, off in Cassandra by default).
-  int32_t factor = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
-  if (text.find('/') != std::string::npos)
-    return fail(ErrorCode::kConfig, "Transient replication is not supported");
-  if (error != std::errc() || end != text.data() + text.size()) {
+/// What Cassandra takes for a number: digits, with a sign of either kind.
+Result<int32_t> factor_number(std::string_view text) {
+  std::string_view digits = text;
+  if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
+  int32_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size())
     return fail(ErrorCode::kConfig, "For input string: \"{}\"", text);
+  return number;
+}
+
+/// A replication factor: a number, 0 included. "4/1" would have a transient replica, which
+/// Cassandra does not take by default; "4/0" is 4.
+Result<int32_t> parse_factor(std::string_view text) {
+  const size_t slash = text.find('/');
+  const std::string_view transient = slash == std::string_view::npos ? "0" : text.substr(slash + 1);
+  if (transient.empty() || transient.find('/') != std::string_view::npos) {
+    return fail(ErrorCode::kConfig,
+                "Replication factor format is <replicas> or <replicas>/<transient>");
   }
+  TETRAD_TRY(const int32_t factor, factor_number(text.substr(0, slash)));
+  TETRAD_TRY(const int32_t transients, factor_number(transient));
+  if (transients != 0)
+    return fail(ErrorCode::kConfig, "Transient replication is not enabled on this node");
   if (factor < 0)
     return fail(ErrorCode::kConfig, "Replication factor must be non-negative, found {}", factor);
+  return factor;
+}
+
+/// Refuses what is none of the options that the strategy has.
+Result<void> check_options(const std::string& keyspace, std::string_view strategy,
+                           const Map& options, const std::set<std::string>& known) {
+  for (const auto& [option, value] : options) {
+    if (known.contains(option)) continue;
+    return fail(ErrorCode::kConfig,
+                "Unrecognized strategy option {{{}}} passed to {} for keyspace {}", option,
+                strategy, keyspace);
+  }
   return {};
 }
 
@@ -232,12 +258,41 @@ std::unexpected<Error> names_no_data_center() {
   return fail(ErrorCode::kConfig, "Configuration for at least one datacenter must be present");
 }
 
+const std::string kFactor = "replication_factor";
+
+// `replication_factor` stands for the data centres of the cluster that neither the statement nor
+// `old` names, and is not stored. Cassandra passes over one that is no factor: what the statement
+// and `old` name is taken as it is. Otherwise a data centre with factor 0 is not stored.
+Result<Map> expand_factor(const std::string& keyspace, Map options,
+                          const std::set<std::string>& data_centers, const Map& old) {
+  if (options.empty()) options[kFactor] = old.contains(kFactor) ? old.at(kFactor) : "1";
+  bool keeps_zeros = false;
+  if (const auto found = options.find(kFactor); found != options.end()) {
+    const Result<int32_t> factor = parse_factor(found->second);
+    options.erase(found);
+    for (const auto& [option, value] : old)
+      if (option != kFactor && option != "class") options.emplace(option, value);
+    keeps_zeros = !factor;
+    if (factor)
+      for (const auto& data_center : data_centers)
+        options.emplace(data_center, std::to_string(*factor));
+  }
+  if (!keeps_zeros) std::erase_if(options, [](const auto& entry) { return entry.second == "0"; });
+  bool has_rows = false;
+  for (const auto& [option, value] : options) {
+    TETRAD_TRY(const int32_t factor, parse_factor(value));
+    has_rows = has_rows || factor != 0;
+  }
+  if (options.empty()) return names_no_data_center();
+  TETRAD_TRY_VOID(check_options(keyspace, "NetworkTopologyStrategy", options, data_centers));
+  if (!has_rows) return names_no_data_center();  // "00": Cassandra takes it, and has no replicas
+  return options;
+}
+
 // The replication map as it is stored: the full name of the class, and
 //
 // 1. SimpleStrategy: replication_factor; without one that of `old`, or 1.
-// 2. NetworkTopologyStrategy: a factor for each data centre. `replication_factor` stands for all
-//    that the cluster has now, and is not stored; a data centre that is named has its own. At least one
-//    factor must not be 0.
+// 2. NetworkTopologyStrategy: a factor for each data centre. At least one must not be 0.
 // 3. LocalStrategy and unknown ones are refused.
 //
 // `old` is the map before ALTER, null for CREATE. Errors: kConfig.
@@ -247,55 +302,22 @@ Result<Map> check_replication(const std::string& keyspace, Map given,
   if (found == given.end()) return fail(ErrorCode::kConfig, "Missing replication strategy class");
   constexpr std::string_view package = "org.apache.cassandra.locator.";
   const std::string name = full_class(package, found->second);
+  given.erase(found);
+  const Map before = old != nullptr ? *old : Map();
   if (name == std::string(package) + "SimpleStrategy") {
-    Map out = {{"class", name}};
-    for (const auto& [option, value] : given) {
-      if (option == "class") continue;
-      if (option != "replication_factor") {
-        return fail(ErrorCode::kConfig,
-                    "Unrecognized strategy option {{{}}} passed to SimpleStrategy for keyspace {}",
-                    option, keyspace);
-      }
-      TETRAD_TRY_VOID(check_factor(value));
-      out[option] = value;
-    }
-    if (!out.contains("replication_factor")) {
-      out["replication_factor"] = old != nullptr && old->contains("replication_factor")
-                                      ? old->at("replication_factor")
-                                      : "1";
-    }
-    return out;
-  }
-  if (name == std::string(package) + "NetworkTopologyStrategy") {
-    Map out = {{"class", name}};
-    if (given.size() == 1) given["replication_factor"] = "1";  // Cassandra's default
-    if (const auto factor = given.find("replication_factor"); factor != given.end()) {
-      if (!check_factor(factor->second)) return names_no_data_center();
-      for (const auto& data_center : data_centers) out[data_center] = factor->second;
-      given.erase(factor);
-    }
-    for (const auto& [option, value] : given) {
-      if (option == "class") continue;
-      if (!data_centers.contains(option)) {
-        return fail(
-            ErrorCode::kConfig,
-            "Unrecognized strategy option {{{}}} passed to NetworkTopologyStrategy for keyspace {}",
-            option, keyspace);
-      }
-      TETRAD_TRY_VOID(check_factor(value));
-      out[option] = value;
-    }
-    const bool has_rows = std::ranges::any_of(out, [](const auto& entry) {
-      return entry.first != "class" && std::strtoll(entry.second.c_str(), nullptr, 10) != 0;
-    });
-    if (!has_rows) return names_no_data_center();
-    return out;
-  }
-  if (name == std::string(package) + "LocalStrategy") {
+    given.emplace(kFactor, before.contains(kFactor) ? before.at(kFactor) : "1");
+    TETRAD_TRY_VOID(parse_factor(given.at(kFactor)));
+    TETRAD_TRY_VOID(check_options(keyspace, "SimpleStrategy", given, {kFactor}));
+  } else if (name == std::string(package) + "NetworkTopologyStrategy") {
+    TETRAD_TRY(given, expand_factor(keyspace, std::move(given), data_centers, before));
+  } else if (name == std::string(package) + "LocalStrategy") {
     return fail(ErrorCode::kConfig,
                 "Unable to use given strategy class: LocalStrategy is reserved for internal use.");
+  } else {
+    return fail(ErrorCode::kConfig, "Unable to find replication strategy class '{}'", name);
   }
-  return fail(ErrorCode::kConfig, "Unable to find replication strategy class '{}'", name);
+  given.emplace("class", name);
+  return given;
 }
 
 }  // namespace

@@ -262,18 +262,27 @@ class Converter {
   // Fields that are not named are null, as all fields are for {}.
   Result<Bytes> udt(const DataType& type, const JsonValue& value) const {
     if (value.kind != Kind::kObject) return expected("a map", value);
-    std::vector<OptionalBytes> fields(type.components().size());
+    const size_t count = type.components().size();
+    std::vector<const JsonValue*> given(count);
+    std::optional<std::string> unknown;
     for (size_t i = 0; i < value.items.size(); ++i) {
-      const std::string name = json_column_name(value.names[i]);
-      const auto index = type.field_index(name);
-      if (!index) {
-        return fail(ErrorCode::kInvalid, "Unknown field '{}' in value of user defined type {}",
-                    name, type.name());
+      std::string name = json_column_name(value.names[i]);
+      if (const auto index = type.field_index(name)) {
+        // Named twice, it has the value of the name that is written otherwise: "A" or "\"a\"".
+        if (given[*index] == nullptr || name != value.names[i]) given[*index] = &value.items[i];
+      } else if (!unknown) {
+        unknown = std::move(name);
       }
-      // Of a field that is named twice, the last one counts.
-      fields[*index].reset();
-      if (value.items[i].kind == Kind::kNull) continue;
-      TETRAD_TRY(fields[*index], convert(*type.components()[*index], value.items[i]));
+    }
+    // What is wrong with a field is told before that there is no such field.
+    std::vector<OptionalBytes> fields(count);
+    for (size_t i = 0; i < count; ++i) {
+      if (given[i] == nullptr || given[i]->kind == Kind::kNull) continue;
+      TETRAD_TRY(fields[i], convert(*type.components()[i], *given[i]));
+    }
+    if (unknown) {
+      return fail(ErrorCode::kInvalid, "Unknown field '{}' in value of user defined type {}",
+                  *unknown, type.name());
     }
     const std::vector<OptionalView> views(fields.begin(), fields.end());
     return join_tuple(views);

@@ -405,18 +405,19 @@ Result<void> validate_collection(const DataType& type, BytesView bytes) {
                            : type.kind() == TypeKind::kSet ? "set"
                                                            : "map";
   const auto too_short = [name] { return fail(kBad, "Not enough bytes to read a {}", name); };
-  auto reader = CollectionReader::open(type, bytes);
-  if (!reader) return too_short();
-  while (!reader->at_end()) {
+  if (bytes.size() < 4) return too_short();
+  const auto count = base::load_big_endian<int32_t>(bytes.data());
+  bytes.remove_prefix(4);
+  // Part by part, as Cassandra: what is wrong before the bytes end is told first.
+  for (int32_t i = 0; i < count; ++i) {
     for (const TypePtr& part_type : type.components()) {
-      const auto part = reader->next();
+      const auto part = take_field(bytes, [name] { return name; });
       if (!part) return too_short();
       if (!*part) return fail(kBad, "Null value read when not allowed");
       TETRAD_TRY_VOID(validate(*part_type, **part));
     }
   }
-  if (!reader->rest().empty())
-    return fail(kBad, "Unexpected extraneous bytes after {} value", name);
+  if (!bytes.empty()) return fail(kBad, "Unexpected extraneous bytes after {} value", name);
   return {};
 }
 

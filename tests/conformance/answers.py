@@ -39,7 +39,7 @@ def type_text(cls):
     return cls.typename.strip("'")
 
 
-SHOWN_MAX = 61440  # bytes of a text, blob or vector; of a longer one its length and a digest are written down
+SHOWN_MAX = 4096  # bytes of a text, blob or vector; of a longer one its length and a digest are written down
 FIXED = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "float": 4, "bigint": 8, "double": 8, "timestamp": 8,
          "uuid": 16, "timeuuid": 16, "counter": 8, "date": 4, "time": 8}
 

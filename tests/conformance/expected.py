@@ -92,6 +92,28 @@ MADE_UP = [(re.compile(r"(?<=WITH ID = )[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{
            (re.compile(r"(?<=USING TIMESTAMP )\d{16}"), "...")]
 
 
+# Columns that were dropped Cassandra lists in the order of a hash table: their lines in CREATE TABLE, and what ALTER TABLE
+# says of each.
+NAME = r'"(?:[^"]|"")*"|\w+'
+ALTERED = re.compile(rf"(?:{NAME})\.(?:{NAME}) (?:DROP|ADD) ({NAME})")
+COLUMN = re.compile(rf"    ({NAME}) ")
+
+
+def dropped_in_order(line):
+    before, is_table, after = line.partition("\\n) WITH ID = ")
+    options, *alters = after.split(";\\nALTER TABLE ")
+    if not is_table or not alters:
+        return line
+    alters[-1], end, rest = alters[-1].rpartition(";")
+    names = [ALTERED.match(text)[1] for text in alters]
+    columns = [text.rstrip(",") for text in before.split("\\n")]
+    is_dropped = [(found := COLUMN.match(text)) is not None and found[1] in names for text in columns]
+    ordered = iter(sorted(text for text, dropped in zip(columns, is_dropped) if dropped))
+    columns = [next(ordered) if dropped else text for text, dropped in zip(columns, is_dropped)]
+    alters = [text for _, text in sorted(zip(names, alters), key=lambda pair: pair[0])]
+    return "\\n".join(columns) + is_table + ";\\nALTER TABLE ".join([options, *alters]) + end + rest
+
+
 # The warnings that Cassandra does not have; tests/drivers/python and tests/unit/cql assert that they come.
 OWN_WARNING = re.compile(
     r"warning: (ALLOW FILTERING read \d+ rows, returned \d+ and cost \d+\.\d\d request units\.|[a-z_, ]+ (has|have) no effect in Tetrad: .*|Tetrad manages replica sets by itself: .*)"
@@ -134,5 +156,6 @@ def comparable(lines):
         elif " WITH ID = " in line:
             for pattern, replacement in MADE_UP:
                 line = pattern.sub(replacement, line)
+            line = dropped_in_order(line)
         out.append(line)
     return out

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes gen_*.cql: every type with valid and invalid literals, every type as clustering key and in conditions, every function."""
+"""Writes gen_*.cql: every type with valid and invalid literals, every type as clustering key and in conditions, every function.
+
+And area_*.cql: of each area of the random statements the first round of a seed."""
 
 from pathlib import Path
+
+from randomly.areas import AREAS, make_area
+from randomly.findings import as_script
+from scripts import SYSTEM_CHANGE
 
 UUID_A = "5a1c395e-b41f-11e5-9f22-ba0be0483c18"  # version 1
 UUID_B = "c7a3b2d0-0b1f-4f8e-8a55-0123456789ab"  # version 4
@@ -224,12 +230,22 @@ def conditions():
     return out
 
 
+AREA_SEED, AREA_STATEMENTS = 18, 70
+
+
+def area(name):
+    steps = [step for step in make_area(name, AREA_SEED, 0, AREA_STATEMENTS) if not SYSTEM_CHANGE.match(step.statement.text)]
+    return [as_script(step).replace("%KS%", f"conf_area_{name}") for step in steps]
+
+
 def main():
     here = Path(__file__).parent
-    for name, statements in (("literals", literals()), ("clustering", clustering()), ("partition_keys", partition_keys()), ("collections", collections()),
-                             ("functions", functions()), ("casts", casts()), ("arithmetic", arithmetic()), ("conditions", conditions())):
+    made = {"gen_literals": literals(), "gen_clustering": clustering(), "gen_partition_keys": partition_keys(), "gen_collections": collections(),
+            "gen_functions": functions(), "gen_casts": casts(), "gen_arithmetic": arithmetic(), "gen_conditions": conditions()}
+    made |= {f"area_{name}": area(name) for name in AREAS}
+    for name, statements in made.items():
         text = "-- Written by tests/conformance/generate.py; edit that.\n" + "\n".join(statements) + "\n"
-        path = here / "scripts" / f"gen_{name}.cql"
+        path = here / "scripts" / f"{name}.cql"
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
 

@@ -134,15 +134,18 @@ def describe_internals(r, count):
         name = r.pick(*tables)
         columns, dropped = tables[name]
         q = named(name)
+        if what == "drop" and not columns:
+            what = "add"
         if what == "add":
             column = r.pick(*DESCRIBED)
-            kind = dropped.get(column, None) or r.pick(*column_types)
-            if column not in columns:
+            kind = r.pick(*column_types)
+            if column in dropped and r.rng.random() < 0.8:  # as it was, or it is refused
+                kind = dropped[column]
+            if column not in columns and dropped.get(column, kind) == kind:
                 columns[column] = kind
-                dropped.pop(column, None)
             r.ddl(f"ALTER TABLE {q} ADD {named(column)} {kind}", name)
         elif what == "drop":
-            column = r.pick(*(list(columns) or ["nothing"]))
+            column = r.pick(*columns, "nothing")
             if column in columns:
                 dropped[column] = columns.pop(column)
             r.ddl(f"ALTER TABLE {q} DROP {named(column)}" + r.pick("", f" USING TIMESTAMP {r.pick(0, 1, 1000, 2000)}"), name)
