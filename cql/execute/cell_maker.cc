@@ -90,10 +90,10 @@ Result<void> check_indexed(const Operation& operation, std::span<const Cell> cel
         if (is_set || limit.target == IndexTarget::kKeys) bytes = key.size();
         if (limit.target == IndexTarget::kEntries) bytes += key.size();
       }
-      if (bytes <= kIndexedBytesMax) continue;
+      if (bytes <= limit.bytes_max) continue;
       return fail(ErrorCode::kInvalid,
                   "Cannot index value of size {} for index {} (maximum allowed size={})", bytes,
-                  limit.title, kIndexedBytesMax);
+                  limit.title, limit.bytes_max);
     }
   }
   return {};

@@ -4,7 +4,8 @@
 // them must not fail for what a check has accepted.
 //
 // An index on a vector with SAI is the index for ORDER BY … ANN OF. SAI can analyze texts; SASI
-// knows prefix, contains and sparse, and of words those between delimiters, with the mode prefix.
+// knows prefix, contains and sparse, words between delimiters and words by the rules of Unicode, of
+// which it leaves out stop words or keeps the stems in English.
 #include "cql/index/index_options.h"
 
 #include <algorithm>
@@ -28,6 +29,15 @@ constexpr std::string_view kNonTokenizing =
     "org.apache.cassandra.index.sasi.analyzer.NonTokenizingAnalyzer";
 constexpr std::string_view kDelimiter =
     "org.apache.cassandra.index.sasi.analyzer.DelimiterAnalyzer";
+constexpr std::string_view kStandard = "org.apache.cassandra.index.sasi.analyzer.StandardAnalyzer";
+
+// The languages for which Cassandra's StandardAnalyzer does something: it looks at two letters.
+constexpr std::string_view kStopWordLanguages[] = {"ar", "bg", "cs", "de", "en", "es", "fi", "fr",
+                                                   "hi", "hu", "it", "pl", "pt", "ro", "ru", "sv"};
+constexpr std::string_view kStemLanguages[] = {"da", "de", "en", "es", "fl", "fr", "hu", "it",
+                                               "nl", "no", "pt", "ro", "ru", "sv", "tr"};
+constexpr size_t kLanguageBytes = 2;
+constexpr std::string_view kEnglish = "en";
 
 constexpr std::array<std::string_view, 3> kAnalysisOptions = {"normalize", "case_sensitive",
                                                               "ascii"};
@@ -258,14 +268,15 @@ Result<void> check_vector(storage::Similarity similarity, BytesView vector) {
               "Zero vectors cannot be indexed or queried with cosine similarity");
 }
 
-bool limits_values(const IndexSchema& index) {
-  if (index.index_class == IndexClass::kLegacy) return true;
+std::optional<size_t> written_bytes_max(const IndexSchema& index, const DataType& column_type) {
+  if (index.index_class == IndexClass::kLegacy) return kIndexedBytesMax;
   if (index.index_class == IndexClass::kSasi) {
-    const auto analyzer = index.options.find("analyzer_class");
-    return analyzer != index.options.end() && analyzer->second == kDelimiter;
+    const auto options = sasi_options(column_type, index.options);
+    return options ? sasi_words_bytes_max(*options) : std::nullopt;
   }
   const auto analysis = text_analysis(index.options);
-  return analysis && !analysis->does_nothing();
+  if (!analysis || analysis->does_nothing()) return std::nullopt;
+  return kIndexedBytesMax;
 }
 
 Result<void> check_sai_index(const TableSchema& table, const ColumnSchema& column,
@@ -320,70 +331,128 @@ Result<std::array<char, 4>> delimiter_of(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+/// As Java reads a boolean: whatever is not true is false.
+bool is_true(const IndexOptions& options, const char* name, bool otherwise) {
+  const auto found = options.find(name);
+  return found == options.end() ? otherwise : lower(found->second) == "true";
+}
+
+/// The class that is used for a column of texts; empty: none.
+std::string_view analyzer_of(const IndexOptions& options) {
+  const auto named = options.find("analyzer_class");
+  if (named == options.end()) return is_true(options, "analyzed", false) ? kStandard : "";
+  // NonTokenizingAnalyzer, which folds only, is used with `analyzed` false too.
+  if (named->second != kNonTokenizing && !is_true(options, "analyzed", true)) return "";
+  return named->second;
+}
+
+/// Empty: the index names none, so that nothing of a language is done.
+std::string language_of(const IndexOptions& options) {
+  const auto locale = options.find("tokenization_locale");
+  return locale == options.end() ? std::string() : lower(locale->second).substr(0, kLanguageBytes);
+}
+
+void set_standard(const IndexOptions& options, TextAnalysis& analysis) {
+  analysis.has_standard_words = true;
+  analysis.normalize = true;
+  if (is_true(options, "tokenization_normalize_lowercase", false))
+    analysis.word_case = WordCase::kLower;
+  if (is_true(options, "tokenization_normalize_uppercase", false))
+    analysis.word_case = WordCase::kUpper;
+  if (language_of(options) != kEnglish) return;
+  analysis.skips_stop_words = is_true(options, "tokenization_skip_stop_words", false);
+  analysis.stems = is_true(options, "tokenization_enable_stemming", false);
+}
+
+Result<void> check_standard(const IndexOptions& options) {
+  if (is_true(options, "tokenization_normalize_lowercase", false) &&
+      is_true(options, "tokenization_normalize_uppercase", false)) {
+    return fail(
+        ErrorCode::kConfig,
+        "Options to normalize terms cannot be both uppercase and lowercase at the same time");
+  }
+  const auto locale = options.find("tokenization_locale");
+  if (locale == options.end()) return {};
+  const bool skips = is_true(options, "tokenization_skip_stop_words", false);
+  const bool stems = is_true(options, "tokenization_enable_stemming", false);
+  const std::string language = language_of(options);
+  if (language.size() < kLanguageBytes && (skips || stems)) {
+    return fail(ErrorCode::kConfig, "tokenization_locale '{}' names no language", locale->second);
+  }
+  const char* option = nullptr;
+  if (stems && std::ranges::count(kStemLanguages, language) != 0)
+    option = "tokenization_enable_stemming";
+  if (skips && std::ranges::count(kStopWordLanguages, language) != 0)
+    option = "tokenization_skip_stop_words";
+  if (option == nullptr || language == kEnglish) return {};
+  return fail(ErrorCode::kInvalid, "not supported yet: {} with the tokenization_locale '{}'",
+              option, locale->second);
+}
+
+}  // namespace
+
 Result<SasiOptions> sasi_options(const DataType& type, const IndexOptions& options) {
   SasiOptions out;
-  const auto given = [&](const char* name) {
-    const auto found = options.find(name);
-    return found == options.end() ? std::nullopt : std::optional(lower(found->second));
-  };
-  if (const auto mode = given("mode")) {
-    if (*mode == "contains") {
+  if (const auto found = options.find("mode"); found != options.end()) {
+    const std::string mode = lower(found->second);
+    if (mode == "contains") {
       out.mode = SasiMode::kContains;
-    } else if (*mode == "sparse") {
+    } else if (mode == "sparse") {
       out.mode = SasiMode::kSparse;
-    } else if (*mode != "prefix") {
-      return fail(ErrorCode::kConfig, "Incorrect index mode: {}", options.at("mode"));
+    } else if (mode != "prefix") {
+      return fail(ErrorCode::kConfig, "Incorrect index mode: {}", found->second);
     }
   }
-  const auto literal = given("is_literal");
-  out.is_literal = literal ? *literal == "true" : is_text(type);
-  const auto analyzer = options.find("analyzer_class");
-  const bool folds = analyzer != options.end() && analyzer->second == kNonTokenizing;
-  // As Java reads a boolean, whatever is not true is false.
-  const auto is_false = [&](const char* name) { return given(name).value_or("true") != "true"; };
-  const auto is_true = [&](const char* name) { return given(name).value_or("") == "true"; };
-  if (folds && is_text(type)) {
-    out.analysis.case_sensitive = !(is_false("case_sensitive") || is_true("normalize_lowercase") ||
-                                    is_true("normalize_uppercase"));
-  }
-  if (analyzer != options.end() && analyzer->second == kDelimiter && !is_false("analyzed")) {
+  out.is_literal = is_true(options, "is_literal", is_text(type));
+  const std::string_view analyzer = is_text(type) ? analyzer_of(options) : "";
+  if (analyzer == kNonTokenizing) {
+    out.analysis.case_sensitive = is_true(options, "case_sensitive", true) &&
+                                  !is_true(options, "normalize_lowercase", false) &&
+                                  !is_true(options, "normalize_uppercase", false);
+  } else if (analyzer == kDelimiter) {
     const auto delimiter = options.find("delimiter");
     TETRAD_TRY(out.analysis.delimiter,
                delimiter_of(delimiter == options.end() ? "," : delimiter->second));
+  } else if (analyzer == kStandard) {
+    set_standard(options, out.analysis);
   }
   return out;
+}
+
+std::optional<size_t> sasi_words_bytes_max(const SasiOptions& options) {
+  if (!options.is_literal || !options.analysis.has_words()) return std::nullopt;
+  return options.mode == SasiMode::kContains ? kSasiPartsBytesMax : kSasiWordsBytesMax;
+}
+
+bool serves_like(const SasiOptions& options, bool is_open_before, bool is_open_behind) {
+  const bool finds_parts = options.mode == SasiMode::kContains;
+  if (is_open_before) return finds_parts;
+  // As in Cassandra, although the index could.
+  return !is_open_behind || !finds_parts || !options.analysis.has_words();
 }
 
 namespace {
 
 Result<void> check_analyzer(const DataType& type, const IndexOptions& options) {
   const auto named = options.find("analyzer_class");
-  if (named == options.end()) {
-    const auto analyzed = options.find("analyzed");
-    if (analyzed == options.end() || lower(analyzed->second) != "true") return {};
-    return fail(ErrorCode::kInvalid, "not supported yet: SASI indexes on the words of texts");
-  }
+  if (analyzer_of(options) == kStandard && is_text(type)) TETRAD_TRY_VOID(check_standard(options));
+  if (named == options.end()) return {};
   constexpr std::string_view kAnalyzers = "org.apache.cassandra.index.sasi.analyzer.";
   const std::string& name = named->second;
   if (name == fmt::format("{}NoOpAnalyzer", kAnalyzers)) return {};
-  if (name == fmt::format("{}StandardAnalyzer", kAnalyzers)) {
-    return fail(ErrorCode::kInvalid, "not supported yet: SASI indexes on the words of texts");
-  }
-  if (name == kDelimiter && is_text(type)) return {};
-  if (name == kDelimiter) {
-    return fail(ErrorCode::kConfig, "DelimiterAnalyzer does not support type {}", type.cql_text());
-  }
-  if (name != kNonTokenizing) {
+  if (name != kNonTokenizing && name != kDelimiter && name != kStandard) {
     return fail(ErrorCode::kConfig, "Unable to find analyzer class '{}'", name);
   }
-  if (options.contains("case_sensitive") &&
+  if (name == kNonTokenizing && options.contains("case_sensitive") &&
       (options.contains("normalize_lowercase") || options.contains("normalize_uppercase"))) {
     return fail(ErrorCode::kConfig,
                 "case_sensitive option cannot be specified together with either "
                 "normalize_lowercase or normalize_uppercase");
   }
   if (is_text(type)) return {};
-  return fail(ErrorCode::kConfig, "NonTokenizingAnalyzer does not support type {}",
+  return fail(ErrorCode::kConfig, "{} does not support type {}", name.substr(kAnalyzers.size()),
               type.cql_text());
 }
 
@@ -406,9 +475,9 @@ Result<void> check_sasi_index(const TableSchema& table, const ColumnSchema& colu
   if (sasi.mode == SasiMode::kSparse && options.contains("analyzer_class")) {
     return fail(ErrorCode::kConfig, "SPARSE mode doesn't support analyzers.");
   }
-  if (sasi.analysis.has_words() && (sasi.mode != SasiMode::kPrefix || !sasi.is_literal)) {
+  if (sasi.analysis.has_words() && !sasi.is_literal) {
     return fail(ErrorCode::kInvalid,
-                "not supported yet: SASI indexes on the words of texts but in the mode PREFIX");
+                "not supported yet: SASI indexes on the words of texts with is_literal false");
   }
   // Cassandra fails with a Java exception here, and then at each change of the schema.
   if (sasi.is_literal && !is_text(type)) {

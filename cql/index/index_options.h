@@ -29,8 +29,15 @@ struct SasiOptions {
 /// As in Cassandra a SASI index finds no larger texts, and no empty ones; this bounds the work of a
 /// value.
 inline constexpr size_t kSasiTextBytesMax = 1023;
-/// Words of one LIKE on an index with a delimiter.
+/// Words of one LIKE on an index of words.
 inline constexpr size_t kSasiWordsMax = 16;
+/// Of texts whose words an index keeps, and of those of which it keeps all parts of the words, each of which is a
+/// claim. Larger ones are not found.
+inline constexpr size_t kSasiWordsBytesMax = 65'535, kSasiPartsBytesMax = 8'192;
+/// Of the texts of such an index, before analysis; unset: it is none.
+std::optional<size_t> sasi_words_bytes_max(const SasiOptions& options);
+/// Whether an index can find LIKE with that wildcard. `is_open_before`: %text.
+bool serves_like(const SasiOptions& options, bool is_open_before, bool is_open_behind);
 
 /// Options that were checked never fail. Errors: kConfig.
 Result<SasiOptions> sasi_options(const DataType& type,
@@ -62,10 +69,10 @@ bool favours_recall(const IndexSchema& index);
 /// Whether a vector can be kept in the index, or looked for. Errors: kInvalid.
 Result<void> check_vector(storage::Similarity similarity, BytesView vector);
 
-/// Writes of larger values are refused by indexes that limit_values().
 inline constexpr size_t kIndexedBytesMax = 65'535;
-/// Native indexes as Cassandra's; others where analysis is work for each byte.
-bool limits_values(const IndexSchema& index);
+/// Writes of larger values are refused; unset: there is no limit. Native indexes as Cassandra's; others where
+/// analysis is work for each byte.
+std::optional<size_t> written_bytes_max(const IndexSchema& index, const DataType& column_type);
 
 /// Whether an SAI index may be on this. `options`: without `target` and `class_name`.
 Result<void> check_sai_index(const TableSchema& table, const ColumnSchema& column,

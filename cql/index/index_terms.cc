@@ -8,6 +8,8 @@
 // few: the SELECT's filters test each row.
 #include "cql/index/index_terms.h"
 
+#include <algorithm>
+
 #include "base/byte_io.h"
 #include "base/hash.h"
 #include "cql/execute/map_entry.h"
@@ -60,6 +62,13 @@ void shorten(Bytes& component, size_t start) {
   base::store_big_endian(component.data() + start + kTermBytesMax, hash);
 }
 
+Result<void> append_analyzed(Bytes& component, const DataType& type, BytesView value) {
+  const size_t start = component.size();
+  TETRAD_TRY_VOID(append_ordered(component, type, value, false));
+  shorten(component, start);
+  return {};
+}
+
 bool fits(IndexTarget target, const DataType& type) {
   switch (target) {
     case IndexTarget::kSimple:
@@ -76,6 +85,10 @@ bool fits(IndexTarget target, const DataType& type) {
 }
 
 }  // namespace
+
+bool needs_every_word(const TableSchema& table, const ColumnSchema& column) {
+  return table.clustering().empty() || column.kind == ColumnKind::kStatic;
+}
 
 // Errors mean that index and column do not fit, which planning refuses; a schema from elsewhere may
 // have it.
@@ -109,6 +122,8 @@ Result<IndexTerms> IndexTerms::of(const TableSchema& table, const IndexSchema& i
     terms.has_grams_ = sasi.is_literal && sasi.mode == SasiMode::kContains;
     terms.is_sasi_text_ = sasi.is_literal;
     if (sasi.is_literal) terms.text_bytes_max_ = kSasiTextBytesMax;
+    if (const auto bytes = sasi_words_bytes_max(sasi)) terms.words_bytes_max_ = *bytes;
+    terms.needs_every_word_ = needs_every_word(table, *found);
   }
   if (found->kind == ColumnKind::kClustering) {
     for (const ColumnSchema& column : table.clustering().first(found->position + 1)) {
@@ -121,14 +136,8 @@ Result<IndexTerms> IndexTerms::of(const TableSchema& table, const IndexSchema& i
 
 Result<void> IndexTerms::append_term(Bytes& component, const DataType& type,
                                      BytesView value) const {
-  const size_t start = component.size();
-  if (analysis_.does_nothing()) {
-    TETRAD_TRY_VOID(append_ordered(component, type, value, false));
-  } else {
-    TETRAD_TRY_VOID(append_ordered(component, type, analyze(analysis_, value), false));
-  }
-  shorten(component, start);
-  return {};
+  if (analysis_.does_nothing()) return append_analyzed(component, type, value);
+  return append_analyzed(component, type, analyze(analysis_, value));
 }
 
 Result<void> IndexTerms::add_path(const DataType& type, BytesView path,
@@ -159,13 +168,7 @@ const DataType& IndexTerms::term_type() const {
 
 Result<void> IndexTerms::add_term(const DataType& type, BytesView value,
                                   std::vector<Bytes>& components) const {
-  // SASI limits the analysed term, SAI the value.
-  if (is_sasi_text_) {
-    for (const BytesView word : words_of(analysis_, value)) {
-      TETRAD_TRY_VOID(add_sasi_term(type, word, components));
-    }
-    return {};
-  }
+  if (is_sasi_text_) return add_sasi_terms(type, value, components);
   if (value.size() > text_bytes_max_) return {};
   Bytes component;
   TETRAD_TRY_VOID(append_term(component, type, value));
@@ -173,17 +176,32 @@ Result<void> IndexTerms::add_term(const DataType& type, BytesView value,
   return {};
 }
 
-Result<void> IndexTerms::add_sasi_term(const DataType& type, BytesView text,
-                                       std::vector<Bytes>& components) const {
-  // No analysis makes less than a quarter of a text, so what is larger needs none.
-  if (text.size() / 4 > text_bytes_max_) return {};
-  const size_t bytes = analyze(analysis_, text).size();
-  if (bytes == 0 || bytes > text_bytes_max_) return {};
-  Bytes component;
-  TETRAD_TRY_VOID(append_term(component, type, text));
-  components.push_back(std::move(component));
-  if (has_grams_) add_grams(analyze(analysis_, text), components);
+Result<void> IndexTerms::add_sasi_terms(const DataType& type, BytesView text,
+                                        std::vector<Bytes>& components) const {
+  // SASI limits the analysed term, SAI the value. No analysis makes less than a quarter of a text, so
+  // what is larger needs none.
+  const bool has_words = analysis_.has_words();
+  if (has_words ? text.size() > words_bytes_max_ : text.size() / 4 > text_bytes_max_) return {};
+  for (const Bytes& term : terms_of(analysis_, text)) {
+    if (term.empty() || term.size() > text_bytes_max_) continue;
+    Bytes component;
+    TETRAD_TRY_VOID(append_analyzed(component, type, term));
+    components.push_back(std::move(component));
+    if (has_grams_) add_grams(term, components);
+  }
+  if (!has_words) return {};
+  // The words of a text repeat themselves.
+  std::ranges::sort(components);
+  const auto repeated = std::ranges::unique(components);
+  components.erase(repeated.begin(), repeated.end());
   return {};
+}
+
+// Where a row must have every word, one of them finds it: the longest, which most likely is in the fewest rows.
+std::vector<Bytes> IndexTerms::looked_for(BytesView text) const {
+  std::vector<Bytes> terms = terms_of(analysis_, text);
+  if (!needs_every_word_ || terms.size() < 2) return terms;
+  return {*std::ranges::max_element(terms, {}, &Bytes::size)};
 }
 
 void IndexTerms::add_grams(BytesView text, std::vector<Bytes>& components) const {
@@ -278,10 +296,10 @@ Result<void> IndexTerms::add_clustering_key(BytesView clustering_key,
 Result<storage::IndexBounds> IndexTerms::equal(BytesView value) const {
   storage::IndexBounds bounds;
   bounds.index_id = index_id_;
-  for (const BytesView word : words_of(analysis_, value)) {
-    Bytes term;
-    TETRAD_TRY_VOID(append_term(term, term_type(), word));
-    widen(bounds, {.lower = term, .upper = term});
+  for (const Bytes& term : looked_for(value)) {
+    Bytes component;
+    TETRAD_TRY_VOID(append_analyzed(component, term_type(), term));
+    widen(bounds, {.lower = component, .upper = component});
   }
   return bounds;
 }
@@ -298,9 +316,9 @@ Result<storage::IndexBounds> IndexTerms::entry(BytesView key, BytesView value) c
 Result<storage::IndexBounds> IndexTerms::beginning(BytesView text) const {
   storage::IndexBounds bounds;
   bounds.index_id = index_id_;
-  for (const BytesView word : words_of(analysis_, text)) {
+  for (const Bytes& term : looked_for(text)) {
     Bytes encoded;
-    TETRAD_TRY_VOID(append_ordered(encoded, *type_, analyze(analysis_, word), false));
+    TETRAD_TRY_VOID(append_ordered(encoded, *type_, term, false));
     constexpr size_t kEndBytes = 2;  // of a text (ordered_encoding.h)
     encoded.resize(encoded.size() - kEndBytes);
     storage::IndexBounds of_word;
@@ -313,24 +331,28 @@ Result<storage::IndexBounds> IndexTerms::beginning(BytesView text) const {
 Result<storage::IndexBounds> IndexTerms::ending(BytesView text) const {
   storage::IndexBounds bounds;
   bounds.index_id = index_id_;
-  const Bytes analyzed = analyze(analysis_, text);
-  const std::vector<BytesView> points = code_points(analyzed);
-  const size_t count = std::min(points.size(), kGramPoints - 1);
-  bounds.lower = kGram;
-  for (size_t i = points.size() - count; i < points.size(); ++i) bounds.lower.append(points[i]);
-  bounds.lower.append(kGramPoints - count, kBehind);
-  bounds.upper = bounds.lower;
+  for (const Bytes& term : looked_for(text)) {
+    const std::vector<BytesView> points = code_points(term);
+    const size_t count = std::min(points.size(), kGramPoints - 1);
+    Bytes gram(1, kGram);
+    for (size_t i = points.size() - count; i < points.size(); ++i) gram.append(points[i]);
+    gram.append(kGramPoints - count, kBehind);
+    widen(bounds, {.lower = gram, .upper = gram});
+  }
   return bounds;
 }
 
 Result<storage::IndexBounds> IndexTerms::having(BytesView text) const {
   storage::IndexBounds bounds;
   bounds.index_id = index_id_;
-  const Bytes analyzed = analyze(analysis_, text);
-  const std::vector<BytesView> points = code_points(analyzed);
-  Bytes gram(1, kGram);
-  for (size_t i = 0; i < std::min(points.size(), kGramPoints); ++i) gram.append(points[i]);
-  set_beginning(bounds, std::move(gram));
+  for (const Bytes& term : looked_for(text)) {
+    const std::vector<BytesView> points = code_points(term);
+    Bytes gram(1, kGram);
+    for (size_t i = 0; i < std::min(points.size(), kGramPoints); ++i) gram.append(points[i]);
+    storage::IndexBounds of_term;
+    set_beginning(of_term, std::move(gram));
+    widen(bounds, std::move(of_term));
+  }
   return bounds;
 }
 

@@ -11,8 +11,8 @@
 //   analyze() before (text_analysis.h). A SASI index of the mode CONTAINS has more components of a text:
 //   gram  := 0x40 three code points in UTF-8      one for each code point, with the two behind it;
 //                                                 behind the last one stands 0xFF
-//   and none of empty texts and those above kSasiTextBytesMax, as other SASI indexes on texts. With
-//   a delimiter there is a term of each word (words_of()), within the same limits.
+//   and none of empty texts and those above kSasiTextBytesMax, as other SASI indexes on texts. An index of words
+//   has a term, and the grams, of each word (terms_of()) within the same limits.
 //   term  := encoded                              of append_ordered(), always ascending; at most 256 B
 //          | first 256 B of encoded, u64 its XXH3 of longer ones
 //
@@ -37,6 +37,10 @@ namespace tetrad::cql {
 
 /// Bytes of a term that are kept as they are.
 inline constexpr size_t kTermBytesMax = 256;
+
+/// Of several words in one LIKE a row must have each. Elsewhere Cassandra, whose index finds partitions, shows rows
+/// with any of them.
+bool needs_every_word(const TableSchema& table, const ColumnSchema& column);
 
 /// Makes components of one index; keeps nothing of the schema that it was made from. Errors of all
 /// functions: kInvalid for bytes that are no value of the type and decimals of more than
@@ -78,8 +82,9 @@ class IndexTerms {
   IndexTerms() = default;
   Result<void> add_term(const DataType& type, BytesView value,
                         std::vector<Bytes>& components) const;
-  Result<void> add_sasi_term(const DataType& type, BytesView text,
-                             std::vector<Bytes>& components) const;
+  Result<void> add_sasi_terms(const DataType& type, BytesView text,
+                              std::vector<Bytes>& components) const;
+  std::vector<Bytes> looked_for(BytesView text) const;
   Result<void> add_element(const storage::Cell& cell, std::vector<Bytes>& components) const;
   Result<void> append_term(Bytes& component, const DataType& type, BytesView value) const;
   Result<void> add_path(const DataType& type, BytesView path, std::vector<Bytes>& components) const;
@@ -93,7 +98,8 @@ class IndexTerms {
   size_t partition_columns_ = 0;
   TextAnalysis analysis_;
   bool is_sasi_text_ = false, has_grams_ = false;
-  size_t text_bytes_max_ = SIZE_MAX;
+  bool needs_every_word_ = false;
+  size_t text_bytes_max_ = SIZE_MAX, words_bytes_max_ = SIZE_MAX;
   TypePtr type_;                     // of the column
   std::vector<TypePtr> clustering_;  // up to the column, when it is a clustering column
   std::vector<bool> descending_;     // of these

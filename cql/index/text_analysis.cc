@@ -17,46 +17,20 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
+#include <span>
+#include <string_view>
 #include <vector>
 
+#include "cql/index/code_points.h"
+#include "cql/index/english.h"
+#include "cql/index/standard_words.h"
 #include "cql/index/unicode_tables.h"
 
 namespace tetrad::cql {
 
 namespace {
 
-using Text = std::u32string;
-
-constexpr char32_t kRawByte = 0x80000000;  // of what is no UTF-8: the byte itself
-
-/// Takes a code point off the front, or a byte that belongs to none.
-char32_t take(BytesView& text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char head = byte(0);
-  // By the first byte; 0 for one that may only follow.
-  const size_t size = head < 0x80 ? 1 : head < 0xC0 ? 0 : head < 0xE0 ? 2 : head < 0xF0 ? 3 : 4;
-  bool is_whole = size != 0 && size <= text.size() && head < 0xF8;
-  for (size_t i = 1; is_whole && i < size; ++i) is_whole = (byte(i) & 0xC0) == 0x80;
-  if (!is_whole) {
-    text.remove_prefix(1);
-    return kRawByte | head;
-  }
-  char32_t code_point = size == 1 ? head : head & (0x7F >> size);
-  for (size_t i = 1; i < size; ++i) code_point = code_point << 6 | (byte(i) & 0x3F);
-  text.remove_prefix(size);
-  return code_point;
-}
-
-void append(Bytes& out, char32_t c) {
-  if (c >= kRawByte || c < 0x80) {
-    out += static_cast<char>(c & 0xFF);
-    return;
-  }
-  const int size = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-  out += static_cast<char>((0xF00 >> size & 0xFF) | c >> (6 * (size - 1)));
-  for (int i = size - 2; i >= 0; --i) out += static_cast<char>(0x80 | (c >> (6 * i) & 0x3F));
-}
+using Text = CodePoints;
 
 /// The last entry that begins at or before `c`.
 template <class Entry, class Member>
@@ -65,18 +39,22 @@ const Entry* at_or_before(std::span<const Entry> table, char32_t c, Member membe
   return after == table.begin() ? nullptr : &*(after - 1);
 }
 
-char32_t lower(char32_t c) {
-  // The two small sigmas are one letter, wherever it stands.
-  constexpr char32_t kSigma = 0x3C3, kFinalSigma = 0x3C2;
-  if (c == kFinalSigma) return kSigma;
-  const LowerRun* const run = at_or_before(lower_runs(), c, &LowerRun::first);
+char32_t in_case(std::span<const CaseRun> runs, char32_t c) {
+  const CaseRun* const run = at_or_before(runs, c, &CaseRun::first);
   if (run == nullptr || c > run->last || (c - run->first) % run->step != 0) return c;
   return static_cast<char32_t>(static_cast<int64_t>(c) + run->distance);
 }
 
+constexpr char32_t kCapitalSigma = 0x3A3, kSigma = 0x3C3, kFinalSigma = 0x3C2;
+// The only letter of which lower case makes two characters.
+constexpr char32_t kDottedCapitalI = 0x130, kDotAbove = 0x307;
+
+char32_t lower(char32_t c) {
+  // The two small sigmas are one letter, wherever it stands.
+  return c == kFinalSigma ? kSigma : in_case(lower_runs(), c);
+}
+
 Text to_lower(const Text& text) {
-  // The only letter of which lower case makes two characters.
-  constexpr char32_t kDottedCapitalI = 0x130, kDotAbove = 0x307;
   Text out;
   out.reserve(text.size());
   for (const char32_t c : text) {
@@ -88,6 +66,61 @@ Text to_lower(const Text& text) {
     } else {
       out += c < 0x80 ? c : lower(c);
     }
+  }
+  return out;
+}
+
+/// Whether the letter at `at` ends a word of letters that have two cases.
+// Within a standard word Java sees the end of a word at these.
+bool is_final(const Text& text, size_t at) {
+  const auto is_cased = [](char32_t c) {
+    if (c < 0x80) return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    return in_case(lower_runs(), c) != c || in_case(upper_runs(), c) != c;
+  };
+  constexpr std::u32string_view kEnds =
+      U":\u00B7\u02D7\u0387\u05F4\u2018\u2019\u2024\uFE13\uFE52\uFE55\uFF07\uFF0E\uFF1A";
+  const std::u32string_view view = text;
+  std::u32string_view before = view.substr(0, at), behind = view.substr(at + 1);
+  before = before.substr(before.find_last_of(kEnds) + 1);  // all of it where there is none
+  behind = behind.substr(0, behind.find_first_of(kEnds));
+  return std::ranges::any_of(before, is_cased) && std::ranges::none_of(behind, is_cased);
+}
+
+Text to_java_lower(const Text& text) {
+  Text out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char32_t c = text[i];
+    if (c >= 'A' && c <= 'Z') {
+      out += c + ('a' - 'A');
+    } else if (c == kDottedCapitalI) {
+      out += U'i';
+      out += kDotAbove;
+    } else if (c == kCapitalSigma) {
+      out += is_final(text, i) ? kFinalSigma : kSigma;
+    } else {
+      out += c < 0x80 ? c : in_case(lower_runs(), c);
+    }
+  }
+  return out;
+}
+
+Text to_java_upper(const Text& text) {
+  Text out;
+  out.reserve(text.size());
+  for (const char32_t c : text) {
+    if (c < 0x80) {
+      out += c >= 'a' && c <= 'z' ? c - ('a' - 'A') : c;
+      continue;
+    }
+    const auto spelling =
+        std::ranges::lower_bound(upper_spellings(), c, {}, &UpperSpelling::code_point);
+    if (spelling == upper_spellings().end() || spelling->code_point != c) {
+      out += in_case(upper_runs(), c);
+      continue;
+    }
+    for (const char32_t capital : spelling->capitals)
+      if (capital != 0) out += capital;
   }
   return out;
 }
@@ -212,28 +245,44 @@ Bytes analyze(const TextAnalysis& analysis, BytesView text) {
     }
     return out;
   }
-  Text decoded;
-  decoded.reserve(text.size());
-  while (!text.empty()) decoded += take(text);
+  Text decoded = code_points_of(text);
   if (!analysis.case_sensitive) decoded = to_lower(decoded);
   if (analysis.normalize) decoded = to_composed(decoded);
   if (analysis.ascii) decoded = to_ascii(decoded);
-  Bytes out;
-  out.reserve(decoded.size());
-  for (const char32_t c : decoded) append(out, c);
-  return out;
+  return utf8_of(decoded);
 }
 
-std::vector<BytesView> words_of(const TextAnalysis& analysis, BytesView text) {
-  if (!analysis.has_words()) return {text};
+namespace {
+
+// Stop words are looked for before words are stemmed, and both in any case that is kept, as in Cassandra.
+std::optional<Bytes> standard_term(const TextAnalysis& analysis, BytesView word) {
+  Bytes term(word);
+  if (analysis.word_case == WordCase::kLower) term = utf8_of(to_java_lower(code_points_of(word)));
+  if (analysis.word_case == WordCase::kUpper) term = utf8_of(to_java_upper(code_points_of(word)));
+  if (analysis.skips_stop_words && is_english_stop_word(term)) return std::nullopt;
+  if (analysis.stems) term = english_stem(term);
+  return analyze(analysis, term);
+}
+
+}  // namespace
+
+std::vector<Bytes> terms_of(const TextAnalysis& analysis, BytesView text) {
+  if (!analysis.has_words()) return {analyze(analysis, text)};
+  std::vector<Bytes> terms;
+  if (analysis.has_standard_words) {
+    StandardWords words(text);
+    while (const auto word = words.next()) {
+      if (auto term = standard_term(analysis, *word)) terms.push_back(std::move(*term));
+    }
+    return terms;
+  }
   const BytesView delimiter = analysis.delimiter.data();
-  std::vector<BytesView> words;
   for (size_t from = 0; from < text.size();) {
     const size_t to = std::min(text.find(delimiter, from), text.size());
-    if (to > from) words.push_back(text.substr(from, to - from));
+    if (to > from) terms.push_back(analyze(analysis, text.substr(from, to - from)));
     from = to + delimiter.size();
   }
-  return words;
+  return terms;
 }
 
 }  // namespace tetrad::cql

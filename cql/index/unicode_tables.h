@@ -7,11 +7,17 @@
 
 namespace tetrad::cql {
 
-/// Every `step`th code point from `first` to `last` has its lower case at that distance.
-struct LowerRun {
+/// Every `step`th code point from `first` to `last` has its other case at that distance.
+struct CaseRun {
   char32_t first, last;
   int32_t distance;
   uint32_t step;
+};
+
+/// A code point whose upper case is more than one; what is not used is 0.
+struct UpperSpelling {
+  char32_t code_point;
+  char32_t capitals[3];
 };
 
 /// Canonical; `second` is 0 where there is one part only.
@@ -37,7 +43,9 @@ struct AsciiFold {
 };
 
 // Ascending by code point, compositions by first and second.
-std::span<const LowerRun> lower_runs();
+std::span<const CaseRun> lower_runs();
+std::span<const CaseRun> upper_runs();
+std::span<const UpperSpelling> upper_spellings();
 std::span<const Decomposition> decompositions();
 std::span<const Composition> compositions();
 std::span<const CombiningRun> combining_runs();

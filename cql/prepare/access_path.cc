@@ -207,6 +207,8 @@ ComparedTexts compared_texts(const TableSchema& table, IndexClass used,
         continue;
       texts.values = options->analysis;
       texts.of_sasi = true;
+      texts.every_word = needs_every_word(table, restriction.first());
+      texts.bytes_max = sasi_words_bytes_max(*options).value_or(SIZE_MAX);
       continue;
     }
     const auto analysis = text_analysis(index.options);

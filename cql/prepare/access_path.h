@@ -61,7 +61,8 @@ std::optional<IndexAccess> choose_index(const TableSchema& table,
 struct ComparedTexts {
   TextAnalysis values, keys;  // of the column or its elements; of CONTAINS KEY
   bool of_sasi = false;
-  size_t bytes_max = SIZE_MAX;  // larger ones are not found; of SASI kSasiTextBytesMax, analyzed
+  bool every_word = false;      // of those asked for must be in a value
+  size_t bytes_max = SIZE_MAX;  // larger ones are not found; terms of SASI: kSasiTextBytesMax
   bool does_nothing() const { return values.does_nothing() && keys.does_nothing() && !of_sasi; }
 };
 

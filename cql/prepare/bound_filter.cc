@@ -17,11 +17,18 @@ namespace tetrad::cql {
 Result<void> BoundFilter::prepare_texts(const ComparedTexts& texts, base::Arena& arena) {
   texts_ = texts;
   if (texts.does_nothing() && restriction_->kind != Restriction::Kind::kLike) return {};
+  // Before the work of finding its words.
+  if (texts.values.has_words()) {
+    for (const BytesView value : tuples_.values) {
+      if (value.size() <= kSasiWordsBytesMax) continue;
+      return fail(ErrorCode::kInvalid, "LIKE value of {} bytes; words of {} are compared at most",
+                  value.size(), kSasiWordsBytesMax);
+    }
+  }
   const auto compared = [&](const TextAnalysis& analysis, const std::vector<BytesView>& from) {
     std::vector<BytesView> to;
     for (const BytesView value : from) {
-      for (const BytesView word : words_of(analysis, value))
-        to.push_back(arena.adopt(analyze(analysis, word)));
+      for (Bytes& term : terms_of(analysis, value)) to.push_back(arena.adopt(std::move(term)));
     }
     return to;
   };
@@ -47,51 +54,56 @@ Result<void> BoundFilter::read_pattern(BytesView pattern, const TableSchema& tab
   like_ = is_open_before ? (is_open_behind ? LikeShape::kPart : LikeShape::kSuffix)
                          : (is_open_behind ? LikeShape::kPrefix : LikeShape::kWhole);
   tuples_.values.push_back(text);
-  // Other shapes need an index whose terms are suffixes (mode CONTAINS).
-  if (like_ == LikeShape::kWhole || like_ == LikeShape::kPrefix) return {};
+  if (like_ == LikeShape::kWhole) return {};
   const ColumnSchema& column = restriction_->first();
-  const bool finds_parts = std::ranges::any_of(table.indexes, [&](const IndexSchema& index) {
+  const bool is_served = std::ranges::any_of(table.indexes, [&](const IndexSchema& index) {
     if (!answers(index, column, IndexQuestion::kLike)) return false;
     const auto options = sasi_options(*column.type, index.options);
-    return options && options->mode == SasiMode::kContains;
+    return options && serves_like(*options, is_open_before, is_open_behind);
   });
-  if (finds_parts) return {};
+  if (is_served) return {};
   return fail(ErrorCode::kInvalid,
-              "{} LIKE '%<term>{}' {} is only supported on properly indexed columns", column.name,
-              like_ == LikeShape::kPart ? "%" : "", text);
+              "{} LIKE '{}<term>{}' {} is only supported on properly indexed columns", column.name,
+              is_open_before ? "%" : "", is_open_behind ? "%" : "", text);
 }
 
-bool BoundFilter::matches_sasi_term(BytesView value) const {
-  // No analysis makes less than a quarter of a text.
-  if (value.size() / 4 > kSasiTextBytesMax) return false;
-  const Bytes text = analyze(texts_.values, value);
-  // SASI does not index such texts, and a row that the index cannot have found must not match by
+bool BoundFilter::is_like(BytesView term, BytesView wanted) const {
+  // SASI does not index such terms, and a row that the index cannot have found must not match by
   // another way.
-  if (text.empty() || text.size() > kSasiTextBytesMax) return false;
-  return std::ranges::any_of(compared_equal_, [&](BytesView part) {
-    switch (like_) {
-      case LikeShape::kWhole:
-        return text == part;
-      case LikeShape::kPrefix:
-        return text.starts_with(part);
-      case LikeShape::kSuffix:
-        return text.ends_with(part);
-      case LikeShape::kPart:
-        return text.find(part) != Bytes::npos;
-    }
-    std::unreachable();
-  });
+  if (term.empty() || term.size() > kSasiTextBytesMax) return false;
+  switch (like_) {
+    case LikeShape::kWhole:
+      return term == wanted;
+    case LikeShape::kPrefix:
+      return term.starts_with(wanted);
+    case LikeShape::kSuffix:
+      return term.ends_with(wanted);
+    case LikeShape::kPart:
+      return term.find(wanted) != Bytes::npos;
+  }
+  std::unreachable();
+}
+
+/// Any term of the value must be like any, or like each, of what is wanted.
+bool BoundFilter::matches_sasi_terms(BytesView value) const {
+  // No analysis makes less than a quarter of a text.
+  const bool has_words = texts_.values.has_words();
+  if (has_words ? value.size() > texts_.bytes_max : value.size() / 4 > kSasiTextBytesMax)
+    return false;
+  const std::vector<Bytes> terms = terms_of(texts_.values, value);
+  const auto is_there = [&](BytesView wanted) {
+    return std::ranges::any_of(terms, [&](BytesView term) { return is_like(term, wanted); });
+  };
+  if (!texts_.every_word) return std::ranges::any_of(compared_equal_, is_there);
+  return !compared_equal_.empty() && std::ranges::all_of(compared_equal_, is_there);
 }
 
 /// As matches(), where an index compares texts otherwise. Such restrictions are equalities, or ask
 /// for elements.
 bool BoundFilter::matches_texts(BytesView value) const {
   const DataType& type = *restriction_->first().type;
-  if (texts_.of_sasi || restriction_->kind == Restriction::Kind::kLike) {
-    // Any word of the value that is like any word of what is wanted, as in Cassandra.
-    return std::ranges::any_of(words_of(texts_.values, value),
-                               [&](BytesView word) { return matches_sasi_term(word); });
-  }
+  if (texts_.of_sasi || restriction_->kind == Restriction::Kind::kLike)
+    return matches_sasi_terms(value);
   const auto is_same = [&](const DataType& of, const TextAnalysis& analysis, BytesView there,
                            BytesView wanted) {
     if (analysis.does_nothing()) return compare(of, there, wanted) == 0;

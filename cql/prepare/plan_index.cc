@@ -225,6 +225,13 @@ Result<void> check_class(const TableSchema& table, const IndexSchema& index,
   return check_sasi_index(table, *columns.front(), options);
 }
 
+/// Of SASI; others keep texts as one term.
+bool has_words(const IndexSchema& index, const DataType& type) {
+  if (index.index_class != IndexClass::kSasi) return false;
+  const auto options = sasi_options(type, index.options);
+  return options && options->analysis.has_words();
+}
+
 /// What a statement says of the class.
 struct ClassRequest {
   std::string name;
@@ -358,6 +365,12 @@ Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& inpu
       input.meta.format < replication::kFormatNearest) {
     return fail(ErrorCode::kInvalid,
                 "indexes on vectors wait until all nodes run a program that knows them");
+  }
+  // Such a node would take a whole text for one word. Words came with the format of vectors.
+  if (has_words(*index, *old->find(index->column)->type) &&
+      input.meta.format < replication::kFormatNearest) {
+    return fail(ErrorCode::kInvalid,
+                "indexes on words wait until all nodes run a program that knows them");
   }
   if (old->indexes.size() >= kIndexesMax || old->next_index_id == UINT16_MAX) {
     return fail(ErrorCode::kInvalid,

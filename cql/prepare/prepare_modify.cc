@@ -419,9 +419,10 @@ class ModifyPreparer {
       if (index.column != operation.column->name) continue;
       if (is_vector_index(index, *operation.column->type))
         operation.vector_index = vector_similarity(index);
-      if (!limits_values(index)) continue;
+      const auto bytes_max = written_bytes_max(index, *operation.column->type);
+      if (!bytes_max) continue;
       operation.index_limits.push_back(
-          {index.target,
+          {index.target, *bytes_max,
            fmt::format("{} on {}({})", index.name, table_->qualified_name(), index.column)});
     }
     // A column of a view's primary key has the limits of keys.

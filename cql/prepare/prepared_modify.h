@@ -18,9 +18,10 @@
 
 namespace tetrad::cql {
 
-/// An index that takes values up to kIndexedBytesMax only.
+/// An index that takes values up to a size only.
 struct IndexLimit {
   IndexTarget target = IndexTarget::kSimple;
+  size_t bytes_max = 0;
   std::string title;  // as an error names it
 };
 

@@ -125,7 +125,8 @@ class BoundFilter {
   /// The last step of binding: analyses the values, which must be complete. Errors: kInvalid.
   Result<void> prepare_texts(const ComparedTexts& texts, base::Arena& arena);
   bool matches_texts(BytesView value) const;
-  bool matches_sasi_term(BytesView value) const;
+  bool is_like(BytesView term, BytesView wanted) const;
+  bool matches_sasi_terms(BytesView value) const;
   bool matches_elements(BytesView collection) const;
   Result<void> read_pattern(BytesView pattern, const TableSchema& table);
 };

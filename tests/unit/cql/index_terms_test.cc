@@ -2,10 +2,12 @@
 #include "cql/index/index_terms.h"
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include <catch2/catch.hpp>
 
+#include "cql/index/index_options.h"
 #include "cql/types/compare.h"
 #include "cql/types/ordered_encoding.h"
 #include "partitioner/token.h"
@@ -249,6 +251,85 @@ TEST_CASE("words between delimiters are terms of their own") {
   REQUIRE(terms.add_value("░░", components));
   REQUIRE(terms.add_value("", components));
   CHECK(components.empty());
+}
+
+TEST_CASE("parts of words are found in the mode CONTAINS") {
+  const std::string analyzers = "org.apache.cassandra.index.sasi.analyzer.";
+  IndexSchema index = on("v");
+  index.index_class = IndexClass::kSasi;
+  index.options = {{"target", "v"},
+                   {"mode", "CONTAINS"},
+                   {"analyzer_class", analyzers + "StandardAnalyzer"},
+                   {"tokenization_locale", "en"},
+                   {"tokenization_normalize_lowercase", "true"},
+                   {"tokenization_skip_stop_words", "true"},
+                   {"tokenization_enable_stemming", "true"}};
+  std::vector<Bytes> components;
+  const auto has = [&](const Result<storage::IndexBounds>& bounds) {
+    return std::ranges::any_of(
+        components, [&](const Bytes& component) { return is_inside(component, bounds.value()); });
+  };
+  const IndexTerms terms = terms_of(text_type(), index);
+  REQUIRE(terms.add_value("The Quick foxes, quick connections!", components));
+  CHECK(components.size() == 3 + 5 + 3 + 7);  // quick, fox, connect, their grams: each once
+  CHECK(has(terms.having("UIC")));
+  CHECK(has(terms.having("nec")));
+  CHECK(has(terms.ending("ck")));
+  CHECK(has(terms.equal("fox")));
+  CHECK(has(terms.equal("connecting")));
+  CHECK_FALSE(terms.having("the")->upper);  // no word: the whole index
+  CHECK_FALSE(has(terms.having("ions")));
+  CHECK_FALSE(has(terms.ending("qui")));
+  CHECK_FALSE(has(terms.equal("qui")));
+  // The grams and the terms between those of both words.
+  CHECK(has(terms.having("nothing quick")));
+  components.clear();
+  REQUIRE(terms.add_value("the and of ...", components));
+  REQUIRE(terms.add_value(Bytes(kSasiPartsBytesMax + 1, 'x'), components));
+  CHECK(components.empty());
+}
+
+TEST_CASE("where a row must have every word, the longest one is looked up") {
+  TableSchema table = table_of(text_type());
+  IndexSchema index = on("v");
+  index.index_class = IndexClass::kSasi;
+  index.options = {{"target", "v"}, {"analyzed", "true"}};
+  CHECK_FALSE(needs_every_word(table, *table.find("v")));
+  CHECK(IndexTerms::of(table, index)->equal("big b")->lower !=
+        IndexTerms::of(table, index)->equal("big b")->upper);
+  table.set_columns({column("k", int_type(), ColumnKind::kPartitionKey, 0, 0),
+                     column("v", text_type(), ColumnKind::kRegular, 0, 1)});
+  CHECK(needs_every_word(table, *table.find("v")));
+  const IndexTerms terms = IndexTerms::of(table, index).value();
+  CHECK(terms.equal("b big c")->lower == terms.equal("big")->lower);
+  CHECK(terms.equal("b big c")->upper == terms.equal("big")->upper);
+}
+
+TEST_CASE("options of words of SASI indexes are checked") {
+  const std::string standard = "org.apache.cassandra.index.sasi.analyzer.StandardAnalyzer";
+  const auto answer = [&](std::map<std::string, std::string> options) {
+    const TableSchema table = table_of(text_type());
+    options.try_emplace("analyzer_class", standard);
+    const auto checked = check_sasi_index(table, *table.find("v"), options);
+    return checked ? std::string() : checked.error().message;
+  };
+  const char* const stems = "tokenization_enable_stemming";
+  const char* const skips = "tokenization_skip_stop_words";
+  const char* const locale = "tokenization_locale";
+  CHECK(answer({}).empty());
+  CHECK(
+      answer({{"mode", "CONTAINS"}, {stems, "true"}, {skips, "true"}, {locale, "en_GB"}}).empty());
+  // A language for which Cassandra has nothing, or of which nothing is asked.
+  CHECK(answer({{stems, "true"}, {skips, "true"}, {locale, "ja"}}).empty());
+  CHECK(answer({{stems, "false"}, {locale, "de"}}).empty());
+  CHECK(answer({{skips, "true"}, {locale, "nl"}}).empty());
+  CHECK(answer({{stems, "true"}, {locale, "DE_at"}}) ==
+        "not supported yet: tokenization_enable_stemming with the tokenization_locale 'DE_at'");
+  CHECK(answer({{skips, "true"}, {locale, "fr"}}) ==
+        "not supported yet: tokenization_skip_stop_words with the tokenization_locale 'fr'");
+  CHECK(answer({{"is_literal", "false"}}) ==
+        "not supported yet: SASI indexes on the words of texts with is_literal false");
+  CHECK(answer({{stems, "true"}, {skips, "true"}, {locale, "de"}, {"analyzed", "false"}}).empty());
 }
 
 TEST_CASE("an index that does not fit its column is refused") {

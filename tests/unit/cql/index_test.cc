@@ -101,12 +101,48 @@ TEST_CASE_METHOD(Fixture, "what an index does not take is refused and changes no
   CHECK(rows("SELECT c, b FROM t WHERE b = 'x'") == "1 | 'x'");
 }
 
+TEST_CASE_METHOD(Fixture, "words of SASI indexes have limits") {
+  const std::string words =
+      " USING 'org.apache.cassandra.index.sasi.SASIIndex' WITH OPTIONS = {'analyzed': 'true'";
+  CHECK(error("CREATE CUSTOM INDEX tb ON t (b)" + words +
+              ", 'tokenization_normalize_lowercase': 'true', "
+              "'tokenization_normalize_uppercase': 'true'}") ==
+        "Options to normalize terms cannot be both uppercase and lowercase at the same time");
+  CHECK(error("CREATE CUSTOM INDEX tb ON t (b)" + words +
+              ", 'tokenization_locale': 'e', 'tokenization_skip_stop_words': 'true'}") ==
+        "tokenization_locale 'e' names no language");
+  run("CREATE CUSTOM INDEX tb ON t (b)" + words + "}");
+  run("CREATE CUSTOM INDEX td ON t (d)" + words + ", 'mode': 'CONTAINS'}");
+  const auto insert = [](const std::string& column, size_t size) {
+    return fmt::format("INSERT INTO t (k, k2, c, {}) VALUES (1, 1, 1, '{}')", column,
+                       std::string(size, ' '));
+  };
+  CHECK(error(insert("b", 65'536)) ==
+        "Cannot index value of size 65536 for index tb on ks.t(b) (maximum allowed size=65535)");
+  CHECK(error(insert("d", 8'193)) ==
+        "Cannot index value of size 8193 for index td on ks.t(d) (maximum allowed size=8192)");
+  run("INSERT INTO t (k, k2, c, d) VALUES (1, 1, 1, 'one two-three')");
+  CHECK(cql("SELECT k FROM t WHERE d LIKE '%hre%'") == "k\n1");
+  CHECK(error("SELECT k FROM t WHERE d LIKE 'tw%'") ==
+        "d LIKE '<term>%' tw is only supported on properly indexed columns");
+  CHECK(error("SELECT k FROM t WHERE b LIKE '1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17'") ==
+        "LIKE value of 17 words; 16 are compared at most");
+  CHECK(error("SELECT k FROM t WHERE b LIKE '" + std::string(65'536, ' ') + "'") ==
+        "LIKE value of 65536 bytes; words of 65535 are compared at most");
+}
+
 TEST_CASE_METHOD(Fixture, "indexes wait for the newest format of the cluster") {
   meta.set_format(replication::kFormatIndexes - 1);
   CHECK(error("CREATE INDEX ta ON t (a)") ==
         "indexes wait until all nodes run a program that knows them");
   meta.set_format(replication::kFormatIndexes);
   run("CREATE INDEX ta ON t (a)");
+  const std::string words =
+      "CREATE CUSTOM INDEX tb ON t (b) USING 'org.apache.cassandra.index.sasi.SASIIndex' WITH "
+      "OPTIONS = {'analyzed': 'true'}";
+  CHECK(error(words) == "indexes on words wait until all nodes run a program that knows them");
+  meta.set_format(replication::kFormatNearest);
+  run(words);
 }
 
 TEST_CASE_METHOD(Fixture, "a number of an index is not used twice, and reads back") {
