@@ -200,6 +200,7 @@ struct DataMutants {
   bool voters_even = false;          // rule 30: two voters
   bool hold_not_told = false;        // rule 12: balance moves what an ordered merge brings together
   bool harmful_change_kept = false;  // rule 8: a new set without a quorum is waited for
+  bool truncate_not_local = false;   // rule 29: W of all data centres together know of it
   bool two_not_settled = false;      // rule 9: a member that comes to a set of two is not settled
   bool balance_second_alone = false;    // rule 9: a set's second move without the first one
   bool second_voter_alone = false;      // rule 30: one voter becomes two while a third is away

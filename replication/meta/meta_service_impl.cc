@@ -423,16 +423,20 @@ bool MetaServiceImpl::all_live_applied(MetaIndex index) const {
 }
 
 // The members of each tablet that must refuse the old incarnation, as sets of hosts; equal sets
-// once.
+// once. Of several data centres each has its own: LOCAL_QUORUM asks no other.
 MetaServiceImpl::HostSets MetaServiceImpl::sets_to_fence(const MetaState& state,
                                                          const SchemaChange& change) {
   HostSets sets;
   const auto add = [&](const std::vector<StoreAddress>& replicas) {
-    if (replicas.empty()) return;
-    std::vector<HostId> hosts;
-    for (const StoreAddress& replica : replicas) hosts.push_back(replica.host);
-    std::sort(hosts.begin(), hosts.end());
-    if (std::find(sets.begin(), sets.end(), hosts) == sets.end()) sets.push_back(std::move(hosts));
+    const bool by_center = state.data_centers != nullptr && !TETRAD_MUTANT(truncate_not_local);
+    std::map<uint32_t, std::vector<HostId>> of_center;
+    for (const StoreAddress& replica : replicas)
+      of_center[by_center ? state.data_centers->of(replica.host) : 0].push_back(replica.host);
+    for (auto& [center, hosts] : of_center) {
+      std::sort(hosts.begin(), hosts.end());
+      if (std::find(sets.begin(), sets.end(), hosts) == sets.end())
+        sets.push_back(std::move(hosts));
+    }
   };
   const auto add_table = [&](const TableId& id) {
     const TableInfo* table = state.table(id);

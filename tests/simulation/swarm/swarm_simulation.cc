@@ -68,6 +68,7 @@ constexpr NamedMutant kMutants[] = {
     TETRAD_MUTANT_ROW(harmful_change_kept),
     TETRAD_MUTANT_ROW(hold_not_told),
     TETRAD_MUTANT_ROW(two_not_settled),
+    TETRAD_MUTANT_ROW(truncate_not_local),
     TETRAD_MUTANT_ROW(balance_second_alone),
 };
 
