@@ -88,22 +88,28 @@ class DataPlane {
 
   // Order matters: members are destroyed from the last to the first, and tasks of a later one use
   // the earlier ones.
+  //
+  // The replica's side: what answers other coordinators. It serves before this shard coordinates.
   BehindStores& behind_;
   BatchService* const batches_;
   const std::vector<storage::Store*> stores_;
   ReplicaService replicas_;
   PaxosService paxos_;
   TurnKeeper turns_;
+  // The coordinator's side. A write that misses a member leaves a hint.
   HintStore hints_;
   CoordinatorImpl coordinator_;
   HintDispatcher dispatcher_;
+  // Work in the background. Repair raises a tablet's horizon, and purge follows it.
   RepairRunner repairs_;
   Comparison comparison_;
   PurgeRunner purges_;
   ThroughputGate throughput_;
+  // After a power cut: what was written lately, given to others and fetched from them.
   RecentSource recent_source_;
   RecentFetch recent_fetch_;
   StoreTeller store_teller_;
+  // Views are written by the coordinator above, as a client's writes are.
   ViewRunner views_;
   ViewVerifier view_verifier_;
 };

@@ -70,6 +70,8 @@ class Turns {
   base::Reactor& reactor_;
   RpcNode& rpc_;
   TurnKeeper& keeper_;
+  // Bounded (kContendedMax): what is over goes when it is full, then any. One that is forgotten too
+  // early asks for no turn, and costs a ballot more.
   std::map<Bytes, base::MonotonicUs> contended_until_us_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };

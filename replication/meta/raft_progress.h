@@ -55,6 +55,8 @@ struct RaftProgress {
     probe_sent = false;
     in_flight.clear();
   }
+  /// Whether an append may go now. `in_flight_max`: how many may wait for their answers, so that a
+  /// follower which has stopped does not collect the whole log in its socket.
   bool may_send(size_t in_flight_max) const {
     switch (state) {
       case State::kProbe:

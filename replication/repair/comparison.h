@@ -48,6 +48,7 @@ class Comparison {
     bool same = false, exhausted = true;
     storage::ReadPosition end;
   };
+  /// One tablet after another; a failed one is noted, and the next begins.
   Task<void> run(std::vector<Target> targets);
   Task<Result<uint64_t>> compare(Target target);
   Task<Result<Page>> compare_page(TableIncarnation incarnation, partitioner::Tablet tablet,

@@ -58,18 +58,24 @@ class Arrival : public std::enable_shared_from_this<Arrival> {
   bool is_stepping() const { return stepping_; }
 
  private:
+  /// Asks the socket for more; take() gets what comes.
   void read();
   void take(BytesView wire);
   /// By its first byte.
   Result<void> choose(char first);
   void take_plain(BytesView wire);
+  /// One step of the handshake, off the loop where the terms say so; stepped() runs on it.
   void step();
   void stepped();
   void take_decrypted();
+  /// What the session has to say to the peer; or `out`, of a peer that speaks without TLS.
   void send();
   void send(Bytes& out);
+  /// Hands the connection over.
   void arrived();
+  /// Says why to the peer, if it can be told, and to `done`.
   void refuse(std::string why);
+  /// Keeps a refused connection for a moment: closed at once, the reason would be lost with a reset.
   void linger();
   /// What it has not done yet, for who waits no longer.
   const char* undone() const;

@@ -38,6 +38,7 @@ class HeldTablets {
   std::set<TabletId> held(base::MonotonicUs now_us) const;
 
  private:
+  /// The last message of one node.
   struct Said {
     std::set<TabletId> tablets;
     base::MonotonicUs at_us = 0;

@@ -34,6 +34,7 @@ class ShardTablets {
                ClaimMakers claim_makers, ViewMakersOf view_makers, const IndexOptions& indexes,
                StoreRenewal::Renew renew_store, const HeatOptions& heat, HeatRunner::BusyUs busy_us,
                const Logger& logger);
+  /// After the stores are open and the shard has its first map.
   void start() {
     renewal_.start();
     load_.start();
@@ -41,6 +42,7 @@ class ShardTablets {
     changes_.start();
     indexes_.start();
   }
+  /// Parts for the data plane and the admin pages; they live as long as this object.
   const Fences& fences() const { return fences_; }
   HeatRunner& heat() { return heat_; }
   StoreCleanup& cleanup() { return cleanup_; }
@@ -48,6 +50,7 @@ class ShardTablets {
   BehindStores& behind() { return behind_; }
   PaxosKeys& paxos_keys() { return paxos_keys_; }
   IndexRunner& indexes() { return indexes_; }
+  /// Gauges and counters of all parts under `labels`, which name the shard.
   void register_in(base::MetricsRegistry& metrics, const std::string& labels) const;
 
  private:
@@ -66,6 +69,7 @@ class ShardTablets {
   SplitRunner splits_;
   HeatRunner heat_;
   TabletStream stream_;
+  // To new maps. Last: it ends before what it calls.
   std::shared_ptr<void> subscription_;
 };
 
