@@ -56,10 +56,10 @@ struct WriteOptions {
 struct ReadOptions {
   ConsistencyLevel level = ConsistencyLevel::kOne;
   base::Deadline deadline;
-  /// In the stage "read new": the old set is not asked. Only for the settling of a set of two.
-  bool leaves_old_out = false;
   bool background = false;  // no client's: not counted among the requests
   TracePtr trace = {};      // null: nobody asked
+  /// In the stage "read new": the old set is not asked. Only for the settling of a set of two.
+  bool leaves_old_out = false;
 };
 
 /// What count() has found.
