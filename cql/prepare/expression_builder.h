@@ -55,6 +55,9 @@ struct RawExpression {
   std::vector<RawExpression> children;
   /// What type_of() found, so that nested calls are resolved once.
   mutable std::optional<TypePtr> known_type = std::nullopt;
+  /// It and all below it have been resolved from the inside out. Without this each level would
+  /// resolve those below it again, and they those below them.
+  mutable bool is_resolved_inside = false;
 
   /// As Cassandra shows it. `keyspace`: of users' types that are named without one.
   std::string text(std::string_view keyspace = {}) const;
@@ -169,6 +172,7 @@ class ExpressionBuilder {
   Result<bool> fits(const RawExpression& raw, const TypePtr& type);
   /// Resolves every function inside. Errors: kInvalid.
   Result<void> resolve_inside(const RawExpression& raw);
+  Result<void> resolve_itself(const RawExpression& raw);
   /// Errors: kInvalid, an operand is a marker, whose type nothing tells.
   Result<void> check_operands(const RawExpression& arithmetic);
   /// group_function() without its value.

@@ -157,8 +157,15 @@ Result<void> ExpressionBuilder::note_use(const Raw& call, const ScalarFunction& 
 /// What is inside is resolved first.
 // Only in select lists, where Cassandra resolves from the inside out.
 Result<void> ExpressionBuilder::resolve_inside(const Raw& raw) {
-  if (!in_selection_) return {};
+  if (!in_selection_ || raw.is_resolved_inside) return {};
   for (const Raw& child : raw.children) TETRAD_TRY_VOID(resolve_inside(child));
+  TETRAD_TRY_VOID(resolve_itself(raw));
+  raw.is_resolved_inside = true;
+  return {};
+}
+
+/// Once what is inside is resolved.
+Result<void> ExpressionBuilder::resolve_itself(const Raw& raw) {
   if (raw.kind == Kind::kArithmetic) {
     TETRAD_TRY_VOID(check_operands(raw));
     if (type_of(raw)) return {};

@@ -150,8 +150,9 @@ Result<std::shared_ptr<CoordinatorImpl::Gathering>> CoordinatorImpl::ask_members
   command.horizon_s = purge_horizon_s(tablet, options_.horizon);
   // Where R members are needed to find a write, one that has it since long counts as one that has
   // it no more once it lost what is young: what others have from now on must last.
-  const bool is_relied_on = options.level != ConsistencyLevel::kAll && required > 1 &&
-                            (round.both || read_quorum(static_cast<int>(set.size())) > 1);
+  // Of two members both are asked; but what one of them gets must last, too: the set may shrink to
+  // that one.
+  const bool is_relied_on = options.level != ConsistencyLevel::kAll && required > 1;
   round.seen = TabletSeen{tablet.epoch, tablet.repaired_us, is_relied_on};
   return gather(command, tablet.epoch, std::move(candidates), first_asked,
                 !round.alone && !command.count_only, options, std::move(quorums));

@@ -92,7 +92,8 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
     }
     if (surplus != nullptr && may_lose(surplus->host))
       return RaftMembershipChange{Kind::kDemote, surplus->host};
-  } else if (voters == 1 && wanted >= 3 && promotables == 1 && !TETRAD_MUTANT(second_voter_alone)) {
+  } else if (voters == 1 && configuration.voters.size() == 1 && wanted >= 3 && promotables == 1 &&
+             !TETRAD_MUTANT(second_voter_alone)) {
     // Two voters stop when either is lost, one only when that one is: the second comes when the
     // third can follow at once.
     return std::nullopt;

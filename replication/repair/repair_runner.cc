@@ -255,13 +255,16 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
   // all, and is read with the one that comes; the one that goes may be damaged, and not be readable.
   const auto& old_set = tablet->replicas;
   const auto& new_set = tablet->new_replicas;
-  const bool one_stays = std::ranges::any_of(old_set, [&](const StoreAddress& member) {
+  const auto stays = std::ranges::find_if(old_set, [&](const StoreAddress& member) {
     return std::ranges::find(new_set, member) != new_set.end();
   });
-  const bool is_of_two =
-      state->data_centers == nullptr && old_set.size() == 2 && new_set.size() <= 2 && one_stays;
-  if (is_of_two && (added_members(*tablet).empty() || TETRAD_MUTANT(two_not_settled)))
-    return reply.ok(Bytes(1, '\1'));
+  const bool is_of_two = state->data_centers == nullptr && old_set.size() == 2 &&
+                         new_set.size() <= 2 && stays != old_set.end();
+  // Of a damaged one that stays not everything can be read, and there is no way back from here: it
+  // is replaced by what comes after this change.
+  const bool is_settled = is_of_two && (added_members(*tablet).empty() ||
+                                        meta_.state_of(*stays) == storage::StoreState::kDamaged);
+  if (is_settled || (is_of_two && TETRAD_MUTANT(two_not_settled))) return reply.ok(Bytes(1, '\1'));
   const auto known = settling_.find(tablet->id);
   if (known != settling_.end() && known->second.epoch == tablet->epoch)
     // It is under way: the leader asks again.

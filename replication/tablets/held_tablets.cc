@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replication/tablets/held_tablets.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 #include "base/byte_io.h"
 
@@ -49,6 +51,12 @@ std::set<TabletId> HeldTablets::held(base::MonotonicUs now_us) const {
   for (const auto& [host, said] : said_)
     if (now_us - said.at_us <= kHeldUs) held.insert(said.tablets.begin(), said.tablets.end());
   return held;
+}
+
+bool HeldTablets::contains(TabletId tablet, base::MonotonicUs now_us) const {
+  return std::ranges::any_of(said_, [&](const auto& entry) {
+    return now_us - entry.second.at_us <= kHeldUs && entry.second.tablets.contains(tablet);
+  });
 }
 
 }  // namespace tetrad::replication

@@ -36,6 +36,7 @@ class HeldTablets {
   void hear(HostId from, std::set<TabletId> tablets, base::MonotonicUs now_us);
   /// Of all nodes.
   std::set<TabletId> held(base::MonotonicUs now_us) const;
+  bool contains(TabletId tablet, base::MonotonicUs now_us) const;
 
  private:
   /// The last message of one node.

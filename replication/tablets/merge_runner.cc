@@ -112,24 +112,26 @@ void MergeRunner::tick() {
 
 // ---- pairs under way ----
 
-std::set<TabletId> MergeRunner::paired() const {
-  std::set<TabletId> tablets;
-  for (const PairPtr& pair : pairs_) tablets.insert({pair->halves.left, pair->halves.right});
-  return tablets;
-}
-
 // Without it balance moves one half away as often as the pair brings the other after it.
 void MergeRunner::hold_pairs() {
-  std::set<TabletId> held = paired();
+  std::set<TabletId> held;
+  for (const PairPtr& pair : pairs_) held.insert({pair->halves.left, pair->halves.right});
   const auto leader = meta_.leader();
-  if (leader && *leader != meta_.self() && !held.empty() && !TETRAD_MUTANT(hold_not_told))
+  // The end of the last pair is said once: the leader may merge its tablets then.
+  const bool tells = !held.empty() || holds_elsewhere_;
+  if (leader && *leader != meta_.self() && tells && !TETRAD_MUTANT(hold_not_told)) {
     rpc_.one_way(*leader, 0, Verb::kHoldTablets, encode_held_tablets(held));
+    holds_elsewhere_ = !held.empty();
+  }
   held.merge(elsewhere_.held(reactor_.now_us()));
   moves_.hold(std::move(held));
 }
 
 bool MergeRunner::is_taken(TabletId tablet) const {
-  return paired().contains(tablet) || elsewhere_.held(reactor_.now_us()).contains(tablet);
+  return elsewhere_.contains(tablet, reactor_.now_us()) ||
+         std::ranges::any_of(pairs_, [&](const PairPtr& pair) {
+           return pair->halves.left == tablet || pair->halves.right == tablet;
+         });
 }
 
 // Nothing is taken back: both halves are sound tablets (rule 12).

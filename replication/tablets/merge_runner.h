@@ -105,8 +105,6 @@ class MergeRunner {
   std::vector<partitioner::MergeTablet> weigh(const TableInfo& table);
   partitioner::MergeLimits limits_of(const MetaState& state, const TableInfo& table,
                                      size_t tablets_min) const;
-  /// Those of this node's pairs.
-  std::set<TabletId> paired() const;
   /// Keeps balance away from the pairs, here or at the leader.
   void hold_pairs();
   /// A pair has it already, here or, as far as the leader knows, at another node.
@@ -121,7 +119,8 @@ class MergeRunner {
   const Logger logger_;
   Metrics metrics_;
   std::list<PairPtr> pairs_;
-  HeldTablets elsewhere_;
+  HeldTablets elsewhere_;         // what other nodes have said to this one
+  bool holds_elsewhere_ = false;  // what this one has said to the leader last
   std::unordered_map<TabletId, Seen> seen_;
   std::unordered_map<TabletId, base::MonotonicUs> not_before_us_;  // left halves that were given up
   /// How many tablets a new table has, by the data centres it is in, on these nodes.

@@ -5,7 +5,7 @@
 //   1. Forget everything if this node does not lead: another leader begins with what the map says.
 //   2. carry_on(): for each tablet that is not in stage kNormal, ask what its stage needs:
 //      confirmations of the epoch from all members (rule 8), fills of new members (rule 10),
-//      settling (rule 9). Answers move it to the next stage (tablet_move.h says when).
+//      settling once they have (rule 9). Answers move it to the next stage (tablet_move.h says when).
 //   3. begin_changes(): tablets that have too few members, a member that must go, or too many in
 //      one rack.
 //   4. begin_balance(): moves that make nodes equal (balance_plan.h).
@@ -235,13 +235,6 @@ void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
   // All members of both sets; W of each suffice, but who suffices is for next_stage() to say.
   for (const StoreAddress& member : members)
     if (!change.progress.confirmed.contains(member)) ask(what, member, Verb::kConfirmEpoch);
-  // Any live member may coordinate the settling.
-  if (tablet.stage == TabletStage::kReadNew && change.progress.filled.empty()) {
-    const auto live = std::find_if(members.begin(), members.end(), [this](const auto& member) {
-      return meta_.is_replica_live(member);
-    });
-    if (live != members.end()) ask(what, *live, Verb::kSettleTablet);
-  }
   // Later there is no way back (meta_apply.cc): reads may have seen the new set.
   const bool may_give_up =
       tablet.stage == TabletStage::kWriteBoth || tablet.stage == TabletStage::kStream;
@@ -289,7 +282,19 @@ void MoveRunner::evaluate(TabletId id) {
   const TableInfo* table = state->table(table_of_[id]);
   const Tablet* tablet = find_tablet(table, id);
   if (tablet == nullptr) return;
-  const auto next = next_stage(*tablet, found->second.progress, state->data_centers.get());
+  const MoveProgress& progress = found->second.progress;
+  // Any live member may coordinate the settling. Not before the stage before is over: a write of it
+  // that is still on its way to a member would not be read.
+  const bool may_settle = is_confirmed(*tablet, progress, state->data_centers.get());
+  if (tablet->stage == TabletStage::kReadNew && progress.epoch == tablet->epoch &&
+      progress.filled.empty() && may_settle) {
+    const std::vector<StoreAddress> members = all_members(*tablet);
+    const auto live = std::ranges::find_if(
+        members, [this](const StoreAddress& member) { return meta_.is_replica_live(member); });
+    const TabletEpoch what{table->incarnation, id, tablet->epoch};
+    if (live != members.end()) ask(what, *live, Verb::kSettleTablet);
+  }
+  const auto next = next_stage(*tablet, progress, state->data_centers.get());
   if (!next) return;
   // Answers count for the stage that they were given in.
   TETRAD_ASSERT(found->second.progress.epoch == tablet->epoch);

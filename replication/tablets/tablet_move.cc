@@ -130,16 +130,18 @@ std::vector<StoreAddress> added_members(const Tablet& tablet) {
   return added;
 }
 
+bool is_confirmed(const Tablet& tablet, const MoveProgress& progress, const DataCenters* centers) {
+  const auto by_w_of = [&](const Set& set) {
+    return closing(centers, set).is_met_by(members_in(set, progress.confirmed));
+  };
+  return by_w_of(tablet.replicas) && by_w_of(tablet.new_replicas);
+}
+
 std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& progress,
                                       const DataCenters* centers) {
   if (tablet.stage == TabletStage::kNormal || progress.epoch != tablet.epoch) return std::nullopt;
-  const auto is_confirmed = [&](const Set& set) {
-    return closing(centers, set).is_met_by(members_in(set, progress.confirmed));
-  };
-  // W of each set (rule 8): until then a coordinator with the map of before could still find a
-  // quorum.
-  const bool confirmed = is_confirmed(tablet.replicas) && is_confirmed(tablet.new_replicas);
-  if (!confirmed && !TETRAD_MUTANT(confirmations_skipped)) return std::nullopt;
+  if (!is_confirmed(tablet, progress, centers) && !TETRAD_MUTANT(confirmations_skipped))
+    return std::nullopt;
   if (tablet.stage == TabletStage::kStream && !TETRAD_MUTANT(fill_not_awaited)) {
     for (const StoreAddress& member : added_members(tablet))
       if (!progress.filled.contains(member)) return std::nullopt;

@@ -34,6 +34,11 @@ std::vector<StoreAddress> all_members(const partitioner::Tablet& tablet);
 /// Members of the new set that the old one does not have.
 std::vector<StoreAddress> added_members(const partitioner::Tablet& tablet);
 
+/// Whether enough members know the epoch, and have written what they took of earlier ones, so that
+/// nobody can meet a quorum in the stage before any more (rule 8).
+bool is_confirmed(const partitioner::Tablet& tablet, const MoveProgress& progress,
+                  const DataCenters* centers);
+
 /// The stage to enter now; unset: something is still to be waited for, or no change is under way.
 std::optional<partitioner::TabletStage> next_stage(const partitioner::Tablet& tablet,
                                                    const MoveProgress& progress,
