@@ -109,6 +109,8 @@ class BoundFilter {
     // Analysis of a text is work. That of words takes up to 400 ns a byte.
     return texts_.does_nothing() ? tests : (texts_.values.has_words() ? 400 : 32) * tests;
   }
+  /// No row can pass: the value has no word.
+  bool is_barren() const { return texts_.values.has_words() && compared_equal_.empty(); }
 
  private:
   friend class Restrictions;
