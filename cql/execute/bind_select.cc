@@ -80,6 +80,8 @@ Result<void> SelectRun::bind() {
     aggregators_.push_back(call.function->make(functions_));
   }
   if (context_.options.paging_position) TETRAD_TRY_VOID(resume_page());
+  // Behind the checks, which Cassandra makes whatever is looked for. The bounds would be the whole index.
+  if (std::ranges::any_of(filters_, &BoundFilter::is_barren)) nothing_ = true;
   page_left_ = page_size_;
   first_partition_ = next_partition_;
   range_start_ = after_ ? after_->position : partitions_.range.start;

@@ -67,7 +67,8 @@ class IndexTerms {
   Result<void> add_clustering_key(BytesView clustering_key, std::vector<Bytes>& components) const;
 
   /// `column = value`, `CONTAINS value`, `CONTAINS KEY value`, as the target is. Of several words, here
-  /// and in beginning(): all that sorts between them, too; of none: the whole index.
+  /// and in beginning(): all that sorts between them, too; of none: the whole index, which is not to be read
+  /// (BoundFilter::is_barren()).
   Result<storage::IndexBounds> equal(BytesView value) const;
   /// `column[key] = value`.
   Result<storage::IndexBounds> entry(BytesView key, BytesView value) const;

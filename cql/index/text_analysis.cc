@@ -70,34 +70,44 @@ Text to_lower(const Text& text) {
   return out;
 }
 
-/// Whether the letter at `at` ends a word of letters that have two cases.
-// Within a standard word Java sees the end of a word at these.
-bool is_final(const Text& text, size_t at) {
+/// Makes those capital sigmas small that end a word of letters that have two cases.
+// That is the last such letter before an end unless it is the first one, too. Within a standard word Java sees the
+// end of a word at these.
+void lower_final_sigmas(Text& text) {
   const auto is_cased = [](char32_t c) {
     if (c < 0x80) return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
     return in_case(lower_runs(), c) != c || in_case(upper_runs(), c) != c;
   };
   constexpr std::u32string_view kEnds =
       U":\u00B7\u02D7\u0387\u05F4\u2018\u2019\u2024\uFE13\uFE52\uFE55\uFF07\uFF0E\uFF1A";
-  const std::u32string_view view = text;
-  std::u32string_view before = view.substr(0, at), behind = view.substr(at + 1);
-  before = before.substr(before.find_last_of(kEnds) + 1);  // all of it where there is none
-  behind = behind.substr(0, behind.find_first_of(kEnds));
-  return std::ranges::any_of(before, is_cased) && std::ranges::none_of(behind, is_cased);
+  char32_t* last = nullptr;  // the last cased letter since an end, where another stands before it
+  bool has_cased = false;    // since an end
+  const auto end_word = [&] {
+    if (last != nullptr && *last == kCapitalSigma) *last = kFinalSigma;
+    last = nullptr;
+    has_cased = false;
+  };
+  for (char32_t& c : text) {
+    if (kEnds.contains(c)) {
+      end_word();
+    } else if (is_cased(c)) {
+      if (has_cased) last = &c;
+      has_cased = true;
+    }
+  }
+  end_word();
 }
 
-Text to_java_lower(const Text& text) {
+Text to_java_lower(Text text) {
+  if (text.contains(kCapitalSigma)) lower_final_sigmas(text);
   Text out;
   out.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char32_t c = text[i];
+  for (const char32_t c : text) {
     if (c >= 'A' && c <= 'Z') {
       out += c + ('a' - 'A');
     } else if (c == kDottedCapitalI) {
       out += U'i';
       out += kDotAbove;
-    } else if (c == kCapitalSigma) {
-      out += is_final(text, i) ? kFinalSigma : kSigma;
     } else {
       out += c < 0x80 ? c : in_case(lower_runs(), c);
     }

@@ -125,6 +125,10 @@ TEST_CASE_METHOD(Fixture, "words of SASI indexes have limits") {
   CHECK(cql("SELECT k FROM t WHERE d LIKE '%hre%'") == "k\n1");
   CHECK(error("SELECT k FROM t WHERE d LIKE 'tw%'") ==
         "d LIKE '<term>%' tw is only supported on properly indexed columns");
+  // Without a word nothing can match, and nothing is read.
+  CHECK_FALSE(looked_at("SELECT k FROM t WHERE b LIKE '!!'"));
+  CHECK(rows("SELECT k FROM t WHERE b LIKE '!!'").empty());
+  CHECK(rows("SELECT count(*) FROM t WHERE d LIKE '%!!%'") == "0");
   CHECK(error("SELECT k FROM t WHERE b LIKE '1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17'") ==
         "LIKE value of 17 words; 16 are compared at most");
   CHECK(error("SELECT k FROM t WHERE b LIKE '" + std::string(65'536, ' ') + "'") ==

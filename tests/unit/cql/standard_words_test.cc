@@ -113,6 +113,7 @@ TEST_CASE("words are changed, then left out, then stemmed, then composed") {
   analysis.word_case = WordCase::kLower;
   CHECK(terms(analysis, "The İx ΟΔΟΣ ΑΣ'Α Α:Σ J\u030C STRASSE") ==
         "the|i̇x|οδος|ασ'α|α:σ|ǰ|strasse");
+  CHECK(terms(analysis, "ΑΣΣ:ΣΣ:Σ Σ ΣΣبΣب ΑΣς") == "ασς:σς:σ|σ|σσبςب|ασς");
   analysis.word_case = WordCase::kUpper;
   CHECK(terms(analysis, "the straße οδος ﬁ ა ı") == "THE|STRASSE|ΟΔΟΣ|FI|Ა|I");
   analysis.skips_stop_words = true;
