@@ -99,6 +99,28 @@ Result<void> check_indexed(const Operation& operation, std::span<const Cell> cel
   return {};
 }
 
+/// Each word that an index keeps is a claim with the whole primary key. Errors: kInvalid.
+Result<void> check_words(const Operation& operation, size_t key_bytes,
+                         std::span<const Cell> cells) {
+  constexpr size_t kClaimBytesMax = 16 << 20;
+  for (const Cell& cell : cells) {
+    if (cell.kind != CellKind::kValue) continue;
+    // No analysis makes more than four terms of a byte; most writes are let through here.
+    if (4 * cell.value.size() * key_bytes <= kClaimBytesMax) continue;
+    for (const IndexLimit& limit : operation.index_limits) {
+      if (!limit.words) continue;
+      std::vector<Bytes> terms;
+      TETRAD_TRY_VOID(limit.words->add_value(cell.value, terms));
+      if (terms.size() * key_bytes <= kClaimBytesMax) continue;
+      return fail(ErrorCode::kInvalid,
+                  "Cannot index {} words of a row whose primary key has {} bytes for index {} "
+                  "(maximum allowed product={})",
+                  terms.size(), key_bytes, limit.title, kClaimBytesMax);
+    }
+  }
+  return {};
+}
+
 /// The view could not have the row. Errors: kInvalid.
 Result<void> check_view_key(const Operation& operation, std::span<const Cell> cells) {
   constexpr size_t kKeyBytesMax = 65'535;
@@ -124,6 +146,8 @@ Result<bool> CellMaker::add(const Operation& operation, const Place& place,
   }
   if (!operation.index_limits.empty()) {
     TETRAD_TRY_VOID(check_indexed(operation, std::span(cells).subspan(first)));
+    TETRAD_TRY_VOID(check_words(operation, place.partition_key.size() + place.clustering_key.size(),
+                                std::span(cells).subspan(first)));
   }
   if (operation.vector_index) {
     for (const Cell& cell : std::span(cells).subspan(first))

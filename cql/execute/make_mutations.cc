@@ -109,10 +109,11 @@ Result<void> ModifyStatement::RowWrite::insert_liveness(RowRecord& record) const
 
 Result<bool> ModifyStatement::RowWrite::insert_cells(RowRecord& record,
                                                      const storage::Mutation& mutation) {
-  const CellMaker::Place nowhere{mutation.partition_key, {}, nullptr};
+  const CellMaker::Place place{mutation.partition_key, mutation.rows.back().clustering_key,
+                               nullptr};
   bool all_set = true;
   for (const Operation& operation : statement.regular_operations_) {
-    TETRAD_TRY(const bool set, maker.add(operation, nowhere, record.cells));
+    TETRAD_TRY(const bool set, maker.add(operation, place, record.cells));
     all_set = all_set && set;
   }
   return all_set;

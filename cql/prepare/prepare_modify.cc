@@ -421,9 +421,11 @@ class ModifyPreparer {
         operation.vector_index = vector_similarity(index);
       const auto bytes_max = written_bytes_max(index, *operation.column->type);
       if (!bytes_max) continue;
-      operation.index_limits.push_back(
-          {index.target, *bytes_max,
-           fmt::format("{} on {}({})", index.name, table_->qualified_name(), index.column)});
+      IndexLimit& limit = operation.index_limits.emplace_back(
+          index.target, *bytes_max,
+          fmt::format("{} on {}({})", index.name, table_->qualified_name(), index.column));
+      if (index.index_class != IndexClass::kSasi) continue;
+      if (auto terms = IndexTerms::of(*table_, index)) limit.words = std::move(*terms);
     }
     // A column of a view's primary key has the limits of keys.
     for (const std::string& name : table_->views) {

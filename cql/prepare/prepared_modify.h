@@ -22,7 +22,8 @@ namespace tetrad::cql {
 struct IndexLimit {
   IndexTarget target = IndexTarget::kSimple;
   size_t bytes_max = 0;
-  std::string title;  // as an error names it
+  std::string title;                // as an error names it
+  std::optional<IndexTerms> words;  // of an index of words
 };
 
 /// What is done to one column, or to a part of it.

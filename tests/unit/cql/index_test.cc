@@ -125,6 +125,18 @@ TEST_CASE_METHOD(Fixture, "words of SASI indexes have limits") {
   CHECK(cql("SELECT k FROM t WHERE d LIKE '%hre%'") == "k\n1");
   CHECK(error("SELECT k FROM t WHERE d LIKE 'tw%'") ==
         "d LIKE '<term>%' tw is only supported on properly indexed columns");
+  // Each word is a claim with the whole primary key.
+  run("CREATE TABLE w (p text PRIMARY KEY, v text)");
+  run("CREATE CUSTOM INDEX wv ON w (v)" + words + "}");
+  std::string many;
+  for (int i = 0; i < 3000; ++i) many += std::to_string(i) + " ";
+  const auto insert_many = [&](size_t key_bytes) {
+    return "INSERT INTO w (p, v) VALUES ('" + std::string(key_bytes, 'p') + "', '" + many + "')";
+  };
+  run(insert_many(5592));
+  CHECK(error(insert_many(5593)) ==
+        "Cannot index 3000 words of a row whose primary key has 5593 bytes for index wv on ks.w(v) "
+        "(maximum allowed product=16777216)");
   // Without a word nothing can match, and nothing is read.
   CHECK_FALSE(looked_at("SELECT k FROM t WHERE b LIKE '!!'"));
   CHECK(rows("SELECT k FROM t WHERE b LIKE '!!'").empty());
