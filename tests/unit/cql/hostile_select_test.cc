@@ -86,10 +86,10 @@ TEST_CASE_METHOD(Fixture, "an answer that is too large is refused before it is m
 TEST_CASE_METHOD(Fixture, "nested arithmetic with markers is prepared in one pass") {
   run("CREATE TABLE t (k int PRIMARY KEY, d date)");
   std::string selector = "d";
-  for (int level = 0; level < 45; ++level) selector = "(date)(" + selector + " + ?)";
+  for (int level = 0; level < 30; ++level) selector = "(date)(" + selector + " + ?)";
   CHECK_NOTHROW(prepare("SELECT " + selector + " FROM t"));
   selector = "d";
-  for (int level = 0; level < 45; ++level) selector = "cast(" + selector + " + ? as date)";
+  for (int level = 0; level < 30; ++level) selector = "cast(" + selector + " + ? as date)";
   CHECK_NOTHROW(prepare("SELECT " + selector + " FROM t"));
 }
 
