@@ -235,6 +235,15 @@ void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
   // All members of both sets; W of each suffice, but who suffices is for next_stage() to say.
   for (const StoreAddress& member : members)
     if (!change.progress.confirmed.contains(member)) ask(what, member, Verb::kConfirmEpoch);
+  // Any live member may coordinate the settling. Not before the stage before is over: a write of it
+  // that is still on its way to a member would not be read.
+  if (tablet.stage == TabletStage::kReadNew && change.progress.filled.empty() &&
+      is_confirmed(tablet, change.progress, meta_.snapshot()->data_centers.get())) {
+    const auto live = std::find_if(members.begin(), members.end(), [this](const auto& member) {
+      return meta_.is_replica_live(member);
+    });
+    if (live != members.end()) ask(what, *live, Verb::kSettleTablet);
+  }
   // Later there is no way back (meta_apply.cc): reads may have seen the new set.
   const bool may_give_up =
       tablet.stage == TabletStage::kWriteBoth || tablet.stage == TabletStage::kStream;
@@ -270,7 +279,17 @@ void MoveRunner::ask(const TabletEpoch& what, StoreAddress member, Verb verb) {
                 // 0: it is under way; 1: done.
                 if (answer && *answer == BytesView("\x01")) now.progress.filled.insert(member);
               }
-              evaluate(what.tablet);
+              const MetaSnapshot state = meta_.snapshot();
+              const TableInfo* table = state->table(what.incarnation);
+              const Tablet* tablet = find_tablet(table, what.tablet);
+              // The last confirmation lets the settling begin. Other answers ask for nothing: one
+              // that says "not yet" would ask again without end.
+              const bool begins = verb == Verb::kConfirmEpoch && answer && tablet != nullptr &&
+                                  tablet->stage == TabletStage::kReadNew && meta_.is_leader();
+              if (begins)
+                work_on(*table, *tablet);
+              else
+                evaluate(what.tablet);
             });
 }
 
@@ -283,17 +302,6 @@ void MoveRunner::evaluate(TabletId id) {
   const Tablet* tablet = find_tablet(table, id);
   if (tablet == nullptr) return;
   const MoveProgress& progress = found->second.progress;
-  // Any live member may coordinate the settling. Not before the stage before is over: a write of it
-  // that is still on its way to a member would not be read.
-  const bool may_settle = is_confirmed(*tablet, progress, state->data_centers.get());
-  if (tablet->stage == TabletStage::kReadNew && progress.epoch == tablet->epoch &&
-      progress.filled.empty() && may_settle) {
-    const std::vector<StoreAddress> members = all_members(*tablet);
-    const auto live = std::ranges::find_if(
-        members, [this](const StoreAddress& member) { return meta_.is_replica_live(member); });
-    const TabletEpoch what{table->incarnation, id, tablet->epoch};
-    if (live != members.end()) ask(what, *live, Verb::kSettleTablet);
-  }
   const auto next = next_stage(*tablet, progress, state->data_centers.get());
   if (!next) return;
   // Answers count for the stage that they were given in.

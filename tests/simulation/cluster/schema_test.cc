@@ -57,6 +57,16 @@ Task<void> add_table(replication::ReplicationNode* node, base::Reactor* reactor,
   }
 }
 
+Task<void> drop_table(replication::ReplicationNode* node, base::Reactor* reactor, uint64_t number,
+                      std::optional<bool>* dropped) {
+  const base::Deadline deadline{reactor->now_us() + 8'000'000};
+  SchemaChange change;
+  change.expected = node->meta().snapshot()->schema_version;
+  change.dropped_tables.push_back(table_number(number));
+  Result<void> result = co_await node->meta().change_schema(std::move(change), deadline, nullptr);
+  *dropped = result.has_value();
+}
+
 void check_states_agree(SimCluster& cluster) {
   const MetaSnapshot first = cluster[0].state();
   Bytes expected;
@@ -262,6 +272,35 @@ TEST_CASE("without a quorum a schema change is answered before drivers give up")
                                    "table/ks/a", 1, 20'000'000, &outcomes));
   CHECK(cluster.world().run_until([&] { return outcomes.done == 1; }, 7'000'000));
   CHECK(outcomes.succeeded == 0);
+}
+
+// LOCAL_QUORUM asks no other data centre: as long as a quorum of one serves a table, its rows may be
+// read there, and writes acknowledged.
+TEST_CASE("a table is dropped when a quorum of each data center refuses it") {
+  SimCluster cluster(9, 7);
+  for (size_t i = 4; i < 7; ++i) cluster[i].options().data_center = "elsewhere";
+  REQUIRE(cluster.form(30'000'000));
+  cluster.world().run_for(5'000'000);
+  Outcomes made;
+  for (const uint64_t number : {1, 2})
+    cluster[0].spawn(add_table(&cluster[0].node(), &cluster[0].reactor(),
+                               "table/ks/" + std::to_string(number), number, 20'000'000, &made));
+  REQUIRE(cluster.world().run_until([&] { return made.succeeded == 2; }, 30'000'000));
+  REQUIRE(cluster.world().run_until([&] { return all_applied(cluster); }, 10'000'000));
+  const auto drop = [&](uint64_t number) {
+    std::optional<bool> dropped;
+    cluster[0].spawn(drop_table(&cluster[0].node(), &cluster[0].reactor(), number, &dropped));
+    cluster.world().run_until([&] { return dropped.has_value(); }, 20'000'000);
+    return dropped.value_or(false);
+  };
+  // Five of seven have it, but one of three elsewhere.
+  cluster.isolate(5);
+  cluster.isolate(6);
+  CHECK_FALSE(drop(1));
+  cluster.network().mend_all();
+  cluster.world().run_for(5'000'000);
+  cluster.isolate(6);
+  CHECK(drop(2));
 }
 
 TEST_CASE("another shard's front sees what shard 0 sees, and may change the schema") {
