@@ -87,7 +87,7 @@ json options_json(const TableOptions& options) {
   return out;
 }
 
-// at() for what every program has written, value() for what came later: an older text lacks it.
+// at() for keys that every text has, value() for newer ones that an older text lacks.
 TableOptions read_options(const json& in) {
   TableOptions out;
   out.comment = in.at("comment");

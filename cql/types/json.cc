@@ -274,7 +274,7 @@ class Converter {
         unknown = std::move(name);
       }
     }
-    // What is wrong with a field is told before that there is no such field.
+    // The error of a wrong field goes before the error of an unknown one.
     std::vector<OptionalBytes> fields(count);
     for (size_t i = 0; i < count; ++i) {
       if (given[i] == nullptr || given[i]->kind == Kind::kNull) continue;

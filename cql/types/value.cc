@@ -408,7 +408,7 @@ Result<void> validate_collection(const DataType& type, BytesView bytes) {
   if (bytes.size() < 4) return too_short();
   const auto count = base::load_big_endian<int32_t>(bytes.data());
   bytes.remove_prefix(4);
-  // Part by part, as Cassandra: what is wrong before the bytes end is told first.
+  // Part by part, as in Cassandra: a wrong element goes before the bytes that are missing.
   for (int32_t i = 0; i < count; ++i) {
     for (const TypePtr& part_type : type.components()) {
       const auto part = take_field(bytes, [name] { return name; });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client gets of a conditional statement or SERIAL read that has not succeeded. It is told
-// that nothing was applied only where that is certain: while a proposal of the statement may yet be
-// decided, the error is kCasWriteUnknown (rule 27).
+// The errors of a conditional statement or SERIAL read that has not succeeded. An error that says
+// that nothing was applied needs certainty: while a proposal of the statement may yet be decided,
+// the error is kCasWriteUnknown (rule 27).
 #include <algorithm>
 
 #include "replication/coordinator/paxos_run.h"

@@ -105,7 +105,7 @@ class AdminService {
   void answer_metrics(const HttpRequest& request, Respond respond);
   /// tetractl status: nodes, their states and what they hold of a keyspace.
   void answer_status(const HttpRequest& request, Respond respond);
-  /// tetractl ring: the tokens that drivers are told of each node.
+  /// tetractl ring: the tokens of each node that drivers read from the system tables.
   void answer_ring(const HttpRequest& request, Respond respond);
   /// tetractl partitions: physical partitions of a table, or of all.
   void answer_partitions(const HttpRequest& request, Respond respond);

@@ -150,8 +150,7 @@ std::string AdminService::status(const std::string& keyspace) const {
   return json_text(out);
 }
 
-// Tokens are what drivers are told of nodes that have no token ring: where data is comes from
-// tablets.
+// Drivers read these tokens from the system tables. They place no data: tablets do.
 std::string AdminService::ring() const {
   const auto state = parts_.node.meta().snapshot();
   std::vector<std::pair<int64_t, const replication::NodeInfo*>> tokens;

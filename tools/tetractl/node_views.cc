@@ -56,7 +56,7 @@ int print_info(const json& info, const Invocation& call) {
   return 0;
 }
 
-// ReleaseVersion is what drivers are told, of Cassandra; the program's own stands below.
+// ReleaseVersion is the version of Cassandra that drivers read; the program's own stands below.
 int print_version(const json& info, const Invocation&) {
   fmt::print("ReleaseVersion: {}\nTetrad: {}\n", cell_text(info.at("release_version")),
              cell_text(info.at("version")));
