@@ -99,6 +99,8 @@ std::optional<Result<ReadEnd>> SelectRun::read_here(ReadCommand& command) {
   if (end && !stream.gave_up()) return end;
   static_cast<SelectProgress&>(*this) = before;
   result_.cells.resize(cells_before);
+  // The room of what was taken back would not be counted while this run waits for its chunk.
+  result_.cells.shrink_to_fit();
   result_.row_count = rows_before;
   result_.next_position.reset();
   return std::nullopt;

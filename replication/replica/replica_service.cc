@@ -184,7 +184,10 @@ void ReplicaService::on_read(bool digest, const RpcContext& context, BytesView b
     reply.error(request.error());
     return;
   }
-  const uint64_t bytes_max = request->command.bytes_max;
+  // A digest is made of the whole answer.
+  const uint64_t bytes_max =
+      digest ? storage::ReadCommand::kNoBytesMax : request->command.bytes_max;
+  request->command.bytes_max = bytes_max;
   read(context.store, request->epoch, std::move(request->command), context.deadline,
        [digest, bytes_max, reply = std::move(reply)](Result<storage::ReadResult> result) mutable {
          if (!result) {
@@ -246,6 +249,7 @@ void ReplicaService::take_read(std::unique_ptr<ShardCall> owned) {
   const bool goes_on =
       place_of_read(*state, call.command, call.epoch).standing == MapStanding::kCurrent;
   storage::ReadCommand command = goes_on ? std::move(call.command) : call.command;
+  if (digest) command.bytes_max = storage::ReadCommand::kNoBytesMax;  // made of the whole answer
   read(call.store(), call.epoch, std::move(command), call.deadline(),
        [owed = std::move(owed)](Result<storage::ReadResult> result) mutable {
          ReadCall& back = owed.call();

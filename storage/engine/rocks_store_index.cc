@@ -10,6 +10,7 @@ namespace {
 
 /// Of rows and claims together, of a read on the loop.
 constexpr uint64_t kStepsHereMax = 1'000;
+constexpr uint32_t kBytesPerStep = 64;  // rows are looked into
 
 }  // namespace
 
@@ -52,7 +53,8 @@ void RocksStore::read_narrowed(ReadCommand command, base::Deadline deadline, Rea
   {
     RocksView view(db(), {.snapshot = fixed ? snapshot->get() : nullptr,
                           .memory_only = true,
-                          .steps_max = kStepsHereMax});
+                          .steps_max = kStepsHereMax,
+                          .bytes_per_step = kBytesPerStep});
     const auto contents_here = [this](const ReadCommand& part) { return contents_of(part); };
     auto result = storage::read_by_index({view, *maker, contents_here}, command, limits);
     if (!view.gave_up()) {
@@ -68,7 +70,9 @@ void RocksStore::read_narrowed(ReadCommand command, base::Deadline deadline, Rea
       [snapshot = std::move(snapshot), maker, command = std::move(command), limits, contents] {
         RocksView view(snapshot->database().db(), {.snapshot = snapshot->get()});
         const auto contents_of = [contents](const ReadCommand&) { return contents; };
-        return storage::read_by_index({view, *maker, contents_of}, command, limits);
+        auto found = storage::read_by_index({view, *maker, contents_of}, command, limits);
+        if (found) withhold_if_larger(*found, command.bytes_max);
+        return found;
       },
       [this, alive = alive_, done = std::move(done)](Result<ReadResult> from_files) mutable {
         if (*alive && !from_files) heed(from_files.error());

@@ -4,6 +4,8 @@
 //   1. A read is tried on the loop with what is in memory, in at most kInlineStepsMax steps.
 //   2. If it needs a file, or looks at too much, it is done again from its beginning by a reader of
 //      the I/O pool, over a snapshot taken at once. Counting a range goes there at once.
+//      An answer of more than the command's bytes_max stays there: many may be read at once, by
+//      statements that took little room for them.
 //   3. Back on the loop, values that took too many merge operands are put back as one (rule 19),
 //      and runs of dead rows that it walked are remembered, unless something was written since.
 //
@@ -150,6 +152,7 @@ void RocksStore::read_from_files(ReadCommand command, const TableContents& conte
           found->merged = files.take_merged();
           found->dead = files.take_dead();
         }
+        if (from_files) withhold_if_larger(*from_files, found->command.bytes_max);
         return from_files;
       },
       [this, alive = alive_, found, seen = attempt.seen,

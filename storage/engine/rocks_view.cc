@@ -16,8 +16,6 @@
 namespace tetrad::storage {
 namespace {
 
-constexpr size_t kStepBytes = 64;
-
 /// What one step of an iterator may pass over on the loop: deleted keys and older versions.
 constexpr uint64_t kSkippedHereMax = 500;
 constexpr size_t kMergedBytesMax = 64 << 10;  // of one read; compaction does the rest
@@ -137,10 +135,8 @@ uint64_t RocksView::passed_over() const {
   return rocksdb::get_perf_context()->internal_delete_skipped_count - passed_before_;
 }
 
-// Large values count as more than one step: whoever bounds its steps looks into what it reads, and
-// may analyse words of it.
 void RocksView::see(BytesView key, BytesView value) {
-  steps_ += value.size() / kStepBytes;
+  steps_ += value.size() / options_.bytes_per_step;
   if (watch_.take_operands() <= options_.operands_max) [[likely]]
     return;
   const size_t bytes = key.size() + value.size();

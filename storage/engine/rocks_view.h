@@ -23,6 +23,9 @@ struct RocksViewOptions {
   /// On the loop: give up instead of reading a file, or after this many steps.
   bool memory_only = false;
   uint64_t steps_max = UINT64_MAX;
+  /// Bytes of a value that take as long as one step. Copying 4 KiB does; whoever looks into values,
+  /// as for the words of an index, counts fewer.
+  uint32_t bytes_per_step = 4096;
   /// Values of more merge operands are remembered.
   size_t operands_max = SIZE_MAX;
   /// False for bulk reads, which would push everything else out of the cache.
