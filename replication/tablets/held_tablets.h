@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tablets that other nodes bring together: a merge is ordered at any node, and balance is planned
-// by the leader of the metadata group, which would move what the other node has just moved. Who
-// works on a pair says so to the leader when it begins and each second from then on; a leader that
-// has not heard for kHeldUs takes the pair for ended.
+// Tablets that other nodes bring together. A merge is ordered at any node; balance, planned by the
+// leader of the metadata group, would move what that node has just moved, and so would a merge that
+// another node was asked for with one of the two tablets. Who works on a pair says so to all nodes
+// when it begins and each second from then on; who has not heard for kHeldUs takes the pair for
+// ended.
 //
 //   kHoldTablets, one-way
 //   request := u8 version (1), varint count, varint tablet*

@@ -9,7 +9,9 @@
 //   2. When everything is at rest, tables that have more tablets than they need are weighed, and
 //      neighbours chosen that have been small and cold for long (partitioner/merge_policy.h).
 //   3. Tablets of pairs are held back from balance, those of other nodes' pairs, too.
-// On other nodes step 1 alone, for pairs that were ordered there, and the leader hears of them.
+// On other nodes step 1 alone, for pairs that were ordered there. All nodes hear of all pairs: of
+// two that share a tablet each would undo the other's exchanges, so the node with the higher host
+// id gives its own up (hear).
 #include "replication/tablets/merge_runner.h"
 
 #include <algorithm>
@@ -68,7 +70,7 @@ MergeRunner::MergeRunner(base::Reactor& reactor, RpcNode& rpc, MetaServiceImpl& 
   });
   rpc_.handle(Verb::kHoldTablets, [this](const RpcContext& context, BytesView body, auto) {
     auto tablets = decode_held_tablets(body);
-    if (tablets) elsewhere_.hear(context.from, std::move(*tablets), reactor_.now_us());
+    if (tablets) hear(context.from, std::move(*tablets));
   });
 }
 
@@ -116,15 +118,28 @@ void MergeRunner::tick() {
 void MergeRunner::hold_pairs() {
   std::set<TabletId> held;
   for (const PairPtr& pair : pairs_) held.insert({pair->halves.left, pair->halves.right});
-  const auto leader = meta_.leader();
-  // The end of the last pair is said once: the leader may merge its tablets then.
-  const bool tells = !held.empty() || holds_elsewhere_;
-  if (leader && *leader != meta_.self() && tells && !TETRAD_MUTANT(hold_not_told)) {
-    rpc_.one_way(*leader, 0, Verb::kHoldTablets, encode_held_tablets(held));
-    holds_elsewhere_ = !held.empty();
+  // The end of the last pair is said once: others may merge or move its tablets then.
+  if ((!held.empty() || has_told_) && !TETRAD_MUTANT(hold_not_told)) {
+    for (const auto& [host, node] : meta_.snapshot()->nodes) {
+      if (host == meta_.self() || !meta_.is_live(host)) continue;
+      rpc_.one_way(host, 0, Verb::kHoldTablets, encode_held_tablets(held));
+    }
+    has_told_ = !held.empty();
   }
   held.merge(elsewhere_.held(reactor_.now_us()));
   moves_.hold(std::move(held));
+}
+
+void MergeRunner::hear(HostId from, std::set<TabletId> tablets) {
+  // A copy: end() removes pairs. One that is being proposed has nothing left that could be undone.
+  for (const PairPtr& pair : std::list<PairPtr>(pairs_)) {
+    const bool is_shared =
+        tablets.contains(pair->halves.left) || tablets.contains(pair->halves.right);
+    if (!is_shared || pair->is_proposing || meta_.self() < from) continue;
+    end(pair, fail(ErrorCode::kConflict, "node {} merges one of the physical partitions already",
+                   from.to_string()));
+  }
+  elsewhere_.hear(from, std::move(tablets), reactor_.now_us());
 }
 
 bool MergeRunner::is_taken(TabletId tablet) const {

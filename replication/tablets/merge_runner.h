@@ -5,8 +5,8 @@
 // a new leader chooses anew, after it has led long enough to have heard of the heat of all tablets.
 //
 // Nothing is merged while a node is away or leaves, nor brought together while tablets heal or move
-// for balance. While a pair is brought together balance leaves it alone: the leader hears of the
-// pairs of other nodes (held_tablets.h).
+// for balance. While a pair is brought together balance and other nodes' merges leave it alone: all
+// nodes hear of it (held_tablets.h).
 #pragma once
 
 #include <functional>
@@ -105,9 +105,11 @@ class MergeRunner {
   std::vector<partitioner::MergeTablet> weigh(const TableInfo& table);
   partitioner::MergeLimits limits_of(const MetaState& state, const TableInfo& table,
                                      size_t tablets_min) const;
-  /// Keeps balance away from the pairs, here or at the leader.
+  /// Keeps balance away from the pairs, and other nodes' merges from their tablets.
   void hold_pairs();
-  /// A pair has it already, here or, as far as the leader knows, at another node.
+  /// `from` works on these. Ends own pairs that share one with it, if its host id is lower.
+  void hear(HostId from, std::set<TabletId> tablets);
+  /// A pair has it already, here or, as far as this node has heard, at another one.
   bool is_taken(TabletId tablet) const;
 
   base::Reactor& reactor_;
@@ -119,8 +121,8 @@ class MergeRunner {
   const Logger logger_;
   Metrics metrics_;
   std::list<PairPtr> pairs_;
-  HeldTablets elsewhere_;         // what other nodes have said to this one
-  bool holds_elsewhere_ = false;  // what this one has said to the leader last
+  HeldTablets elsewhere_;  // what other nodes have said to this one
+  bool has_told_ = false;  // others hold tablets for this node
   std::unordered_map<TabletId, Seen> seen_;
   std::unordered_map<TabletId, base::MonotonicUs> not_before_us_;  // left halves that were given up
   /// How many tablets a new table has, by the data centres it is in, on these nodes.

@@ -62,7 +62,11 @@ std::string DataCluster::check_purged() {
         };
         look(mutation.header);
         for (const auto& row : mutation.rows) look(row.record);
-        if (dead) return fmt::format("a tombstone of {} stays", mutation.partition_key);
+        if (dead) {
+          return fmt::format("a tombstone of {} stays in store {} of node {}; {}",
+                             mutation.partition_key, member.store, node_of_host_.at(member.host),
+                             describe());
+        }
         mutation.schema_version = {};
         Bytes encoded;
         storage::encode_mutation(mutation, encoded);

@@ -66,7 +66,6 @@ constexpr NamedMutant kMutants[] = {
     TETRAD_MUTANT_ROW(ingest_put),
     TETRAD_MUTANT_ROW(voter_lost_beside_dead),
     TETRAD_MUTANT_ROW(harmful_change_kept),
-    TETRAD_MUTANT_ROW(hold_not_told),
     TETRAD_MUTANT_ROW(two_not_settled),
     TETRAD_MUTANT_ROW(truncate_not_local),
     TETRAD_MUTANT_ROW(balance_second_alone),
