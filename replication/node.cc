@@ -265,6 +265,18 @@ Task<Result<void>> ReplicationNode::decommission(base::Deadline deadline) {
   co_return std::unexpected<Error>(proposed.error());
 }
 
+// The other way round: as long as the node may still be taken out, it must know that it was meant.
+Task<Result<void>> ReplicationNode::cancel_decommission(base::Deadline deadline) {
+  const MetaSnapshot state = meta_.snapshot();
+  const NodeInfo* own = state->node(self());
+  if (own == nullptr || own->state != NodeState::kLeaving)
+    co_return fail(ErrorCode::kConflict, "this node is not leaving");
+  MetaCommandBody body(SetNodeState{self(), NodeState::kNormal});
+  Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
+  TETRAD_CO_TRY_VOID(std::move(proposed));
+  co_return co_await note_decommission(environment_.log, false);
+}
+
 void ReplicationNode::be_removed() {
   ready_ = false;
   if (!std::exchange(removed_, true) && options_.removed) options_.removed();

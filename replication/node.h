@@ -144,6 +144,9 @@ class ReplicationNode {
   /// Begins to leave for good. It is noted on disk first: when the node is out, it knows that it
   /// was not taken out for being away. Errors: as MetaServiceImpl::propose().
   Task<Result<void>> decommission(base::Deadline deadline);
+  /// The node stays, with what it has not given away yet. Errors: kConflict (it does not leave, or
+  /// is out already), as MetaServiceImpl::propose(); after kTimedOut it may stay or leave.
+  Task<Result<void>> cancel_decommission(base::Deadline deadline);
 
   HostId self() const { return rpc_.self(); }
   MetaService& meta() { return meta_; }

@@ -67,8 +67,11 @@ Result<void> check_leaving(const MetaState& state, HostId host, bool dead, const
   for (const auto& [other, info] : state.nodes) {
     if (other == host) continue;
     if (info.state == NodeState::kLeaving)
-      return fail(ErrorCode::kConflict, "node {} ({}) is leaving; one node leaves at a time",
-                  other.to_string(), info.address);
+      return fail(
+          ErrorCode::kConflict,
+          "node {} ({}) is leaving; one node leaves at a time: `tetractl -h {} decommission "
+          "--cancel` keeps it",
+          other.to_string(), info.address, info.address);
     if (info.state == NodeState::kNormal) ++others;
   }
   if (others == 0)

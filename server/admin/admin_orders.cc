@@ -140,7 +140,9 @@ void AdminService::order_remove_node(const HttpRequest& request, Respond respond
   leave(HostId{*host}, true, std::move(respond));
 }
 
-void AdminService::order_decommission(const HttpRequest&, Respond respond) {
+void AdminService::order_decommission(const HttpRequest& request, Respond respond) {
+  if (request.parameter("cancel") == "true")
+    return spawn(cancel_decommission(this), std::move(respond));
   leave(parts_.node.self(), false, std::move(respond));
 }
 
@@ -228,6 +230,14 @@ Task<HttpResponse> AdminService::decommission(AdminService* self) {
   const base::Deadline deadline{self->reactor().now_us() + 10'000'000};
   auto result = co_await self->parts_.node.decommission(deadline);
   co_return result ? json_response({{"ok", true}}) : http_error(500, result.error().message);
+}
+
+Task<HttpResponse> AdminService::cancel_decommission(AdminService* self) {
+  const base::Deadline deadline{self->reactor().now_us() + 10'000'000};
+  auto result = co_await self->parts_.node.cancel_decommission(deadline);
+  if (result) co_return json_response({{"ok", true}});
+  co_return http_error(result.error().code == ErrorCode::kConflict ? 409 : 500,
+                       result.error().message);
 }
 
 // Halves a tablet at the middle of its bytes. Only a node that holds a replica can sample it. The

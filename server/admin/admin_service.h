@@ -216,6 +216,7 @@ class AdminService {
   /// Answers when the command was applied, or with its error after ten seconds at most.
   static Task<HttpResponse> propose(AdminService* self, replication::MetaCommandBody body);
   static Task<HttpResponse> decommission(AdminService* self);
+  static Task<HttpResponse> cancel_decommission(AdminService* self);
   /// `group`: unset, it goes. Answers 404 if there is none to go.
   static Task<HttpResponse> change_cidr_group(AdminService* self, std::string name,
                                               std::optional<cql::AddressGroup> group);

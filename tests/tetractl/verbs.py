@@ -372,6 +372,7 @@ def without_a_node():
 
 def leaving():
     """Last: one node less."""
+    case("decommission --cancel", "this node is not leaving", code=1, host="%s.%d" % (PREFIX, NODES))
     case("decommission", "has left the cluster", host="%s.%d" % (PREFIX, NODES))
     check("two are left", len(as_json("status", "nodes")["nodes"]) == NODES - 1)
     described = as_json("describe-cluster", "nodes")

@@ -18,7 +18,7 @@ _tetractl() {
     gossipinfo) options="-r --resolve-ip" ;;
     rebalance) options="--plan --apply" ;;
     remove-node | removenode) options="--no-wait" ;;
-    decommission) options="--no-wait -f --force" ;;
+    decommission) options="--no-wait -f --force --cancel" ;;
     tablestats | cfstats) options="-H --human-readable" ;;
     compact) options="-s --split-output" ;;
     repair) options="-pr --partitioner-range -full --full -seq --sequential -dcpar --dc-parallel -j --job-threads -tr --trace" ;;

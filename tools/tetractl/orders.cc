@@ -43,6 +43,7 @@ class Progress {
 /// has left.
 int wait_until_gone(AdminClient& node, const std::string& host_id) {
   Progress progress;
+  bool was_leaving = false;  // the node that is asked may be late
   while (true) {
     json body;
     try {
@@ -63,8 +64,12 @@ int wait_until_gone(AdminClient& node, const std::string& host_id) {
       progress.tell("removed");
       return 0;
     }
-    if (found != nullptr)
+    if (found != nullptr) {
+      if (was_leaving && found->at("state") == "normal")
+        throw NodeError("the node stays: its leaving was cancelled");
+      was_leaving |= found->at("state") == "leaving";
       progress.tell(fmt::format("replicas to move: {}", found->at("partitions").dump()));
+    }
     std::this_thread::sleep_for(kLookAgain);
   }
 }
@@ -188,7 +193,15 @@ int remove_node(AdminClient& node, const Invocation& call) {
   return leave(node, call, call.text("host_id"));
 }
 
-int decommission(AdminClient& node, const Invocation& call) { return leave(node, call, ""); }
+int decommission(AdminClient& node, const Invocation& call) {
+  if (!call.has("cancel")) return leave(node, call, "");
+  const json answer = node.order("/decommission", {{"cancel", "true"}});
+  if (call.as_json)
+    fmt::print("{}\n", answer.dump(2));
+  else
+    fmt::print("the node stays\n");
+  return 0;
+}
 
 int recover(AdminClient& node, const Invocation& call) {
   // It gives up acknowledged writes: never by accident.

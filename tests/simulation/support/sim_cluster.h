@@ -186,10 +186,12 @@ class SimNode {
       });
     }
     life.node->start();
-    is_cut_ = false;
   }
   /// The process is killed: nothing written is lost. From outside of this node's events.
-  void kill() { life_.reset(); }
+  void kill() {
+    is_cut_ = is_cut_ && !has_noted_losses();
+    life_.reset();
+  }
   /// The machine loses power.
   void power_cut() {
     life_.reset();
@@ -225,6 +227,7 @@ class SimNode {
     dead_.reset();
     disk_ = std::make_shared<storage::MemoryDisk>();
     rocks_.reset();
+    is_cut_ = false;
   }
   /// What a store holds, also of a node that is down. With RocksDB the world goes on meanwhile.
   Result<storage::ReadResult> peek(uint32_t number, storage::ReadCommand command) {
@@ -368,6 +371,17 @@ class SimNode {
     (shard.replication == nullptr ? life_->node->behind() : shard.replication->behind())
         .lost(store, loss);
   }
+  /// What the next life need not find out again.
+  bool has_noted_losses() const {
+    if (!life_) return false;
+    for (uint32_t store = 0; store < options_.store_count; ++store) {
+      const Shard& shard = *life_->shards[store % options_.shard_count];
+      const auto& behind =
+          shard.replication == nullptr ? life_->node->behind() : shard.replication->behind();
+      if (!behind.is_noted(store)) return false;
+    }
+    return true;
+  }
   /// All that came to the stores since the last sync that is known of; but for the first life.
   std::vector<std::optional<replication::PowerLoss>> losses() const {
     std::vector<std::optional<replication::PowerLoss>> out;
@@ -437,7 +451,7 @@ class SimNode {
   uint64_t boots_ = 0;   // of the machine
   uint64_t starts_ = 0;  // as the disk knows it
   uint64_t nonces_ = 0;
-  bool is_cut_ = false;  // since the last life
+  bool is_cut_ = false;  // since the last life that came to note what it lacks
   std::unique_ptr<Life> life_;
 };
 

@@ -339,10 +339,27 @@ void TopologyNemesis::order_removal(HostId host) {
   SimNode* const via = any_ready_node();
   if (via == nullptr) return;
   const auto live = [&](HostId other) { return via->node().meta().is_live(other); };
-  if (!replication::check_leaving(*via->state(), host, true, live)) return;
+  if (!replication::check_leaving(*via->state(), host, true, live)) return keep_who_leaves();
   removal_ordered_us_ = cluster_.world().now_us();
   ++figures_.removals;
   via->spawn(propose(via, replication::SetNodeState{host, NodeState::kLeaving}));
+}
+
+/// As the operator does to whom the removal of a lost node was refused.
+void TopologyNemesis::keep_who_leaves() {
+  for (const auto& [host, node] : newest_->nodes) {
+    const auto index = machine_of(host);
+    if (node.state != NodeState::kLeaving || !index || !is_ready(*index)) continue;
+    removal_ordered_us_ = cluster_.world().now_us();
+    cluster_[*index].spawn(cancel_decommission(this, *index));
+  }
+}
+
+Task<void> TopologyNemesis::cancel_decommission(TopologyNemesis* self, size_t index) {
+  SimNode& node = self->cluster_[index];
+  const base::Deadline deadline{node.reactor().now_us() + 5'000'000};
+  auto kept = co_await node.node().cancel_decommission(deadline);
+  if (kept) self->machines_[index].is_leaving = false;
 }
 
 void TopologyNemesis::join(size_t victim) {

@@ -92,6 +92,8 @@ class TopologyNemesis {
   void merge(size_t victim);
   void lose_disk(size_t victim);
   void order_removal(HostId host);
+  void keep_who_leaves();
+  static Task<void> cancel_decommission(TopologyNemesis* self, size_t index);
   SimNode* any_ready_node();
 
   base::Random random_;
