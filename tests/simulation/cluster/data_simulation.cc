@@ -70,7 +70,6 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(merged_not_logged),
     TETRAD_MUTANT_ROW(changes_ask_one),
     TETRAD_MUTANT_ROW(change_places_ahead),
-    TETRAD_MUTANT_ROW(hold_not_told),
 };
 #undef TETRAD_MUTANT_ROW
 

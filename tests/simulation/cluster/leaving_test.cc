@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node that leaves and cannot, since another one died beside it.
+#include "replication/membership/leaving.h"
+
 #include <catch2/catch.hpp>
 
 #include "replication/membership/formation.h"
-#include "replication/membership/leaving.h"
 #include "tests/simulation/support/sim_cluster.h"
 #include "tests/simulation/support/tables.h"
 
