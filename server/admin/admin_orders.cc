@@ -141,8 +141,9 @@ void AdminService::order_remove_node(const HttpRequest& request, Respond respond
 }
 
 void AdminService::order_decommission(const HttpRequest& request, Respond respond) {
-  if (request.parameter("cancel") == "true")
-    return spawn(cancel_decommission(this), std::move(respond));
+  const std::string cancel = request.parameter("cancel");
+  if (cancel == "true") return spawn(cancel_decommission(this), std::move(respond));
+  if (!cancel.empty()) return respond(http_error(400, "cancel is true, or is not given"));
   leave(parts_.node.self(), false, std::move(respond));
 }
 

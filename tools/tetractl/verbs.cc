@@ -80,7 +80,7 @@ std::vector<Verb> cluster_verbs() {
       Verb("decommission", "The node gives its replicas to others, leaves the cluster and stops")
           .with({kNoWait,
                  {"-f --force", "", "", "a node that may not leave is told why"},
-                 {"--cancel", "", "", "it stays, with what it has not given away yet"}})
+                 {"--cancel", "", "It stays, with what it has not given away yet"}})
           .done_by(decommission),
   };
 }
