@@ -17,8 +17,10 @@ namespace tetrad::simulation {
 namespace {
 
 constexpr NamedMutant kMutants[] = {
-    TETRAD_MUTANT_ROW(batch_parts_first),   TETRAD_MUTANT_ROW(batch_one_holder),
-    TETRAD_MUTANT_ROW(batch_done_at_hints), TETRAD_MUTANT_ROW(batch_restamp_unlogged),
+    TETRAD_MUTANT_ROW(batch_parts_first),
+    {"batch_one_holder", &base::DataMutants::batch_one_holder, 0, 733},
+    TETRAD_MUTANT_ROW(batch_done_at_hints),
+    {"batch_restamp_unlogged", &base::DataMutants::batch_restamp_unlogged, 0, 265},
     TETRAD_MUTANT_ROW(batch_horizon_past),
 };
 

@@ -22,6 +22,8 @@ struct NamedMutant {
   const char* name;
   bool base::DataMutants::*flag;
   size_t scenario = 0;
+  /// Has caught it, and is tried first: of mistakes that few seeds show.
+  uint64_t known_seed = 1;
 };
 #define TETRAD_MUTANT_ROW(name) \
   { #name, &base::DataMutants::name }
@@ -129,12 +131,12 @@ class SeedProgram {
       if (only != nullptr && std::strcmp(only, mutant.name) != 0) continue;
       base::data_mutants = {};
       base::data_mutants.*mutant.flag = true;
-      uint64_t seed = 1;
-      std::string wrong;
-      for (; seed <= seeds_most && wrong.empty(); ++seed) wrong = make(seed, mutant.scenario).run();
-      std::printf(
-          "%-26s %s\n", mutant.name,
-          wrong.empty() ? "NOT FOUND" : fmt::format("seed {}: {}", seed - 1, wrong).c_str());
+      uint64_t seed = mutant.known_seed;
+      std::string wrong = make(seed, mutant.scenario).run();
+      for (uint64_t next = 1; wrong.empty() && next <= seeds_most; ++next)
+        wrong = make(seed = next, mutant.scenario).run();
+      std::printf("%-26s %s\n", mutant.name,
+                  wrong.empty() ? "NOT FOUND" : fmt::format("seed {}: {}", seed, wrong).c_str());
       std::fflush(stdout);
       (wrong.empty() ? failed : passed)++;
     }
