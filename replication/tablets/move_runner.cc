@@ -202,18 +202,16 @@ void MoveRunner::carry_on(const MetaSnapshot& state) {
     for (const Tablet& tablet : table->tablets.tablets()) {
       if (tablet.stage == TabletStage::kNormal) continue;
       under_way.insert(tablet.id);
-      table_of_[tablet.id] = table->incarnation;
-      work_on(*table, tablet);
+      work_on(*state, *table, tablet);
     }
   }
   // A proposal that is on its way keeps its entry: the map does not show it yet.
   std::erase_if(changes_, [&](const auto& entry) {
     return !entry.second.proposing && !under_way.contains(entry.first);
   });
-  std::erase_if(table_of_, [&](const auto& entry) { return !changes_.contains(entry.first); });
 }
 
-void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
+void MoveRunner::work_on(const MetaState& state, const TableInfo& table, const Tablet& tablet) {
   TETRAD_ASSERT(tablet.stage != TabletStage::kNormal && !tablet.new_replicas.empty());
   Change& change = changes_[tablet.id];
   // A new stage: answers of the one before count for nothing.
@@ -229,20 +227,20 @@ void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
   for (const StoreAddress& member : added_members(tablet)) {
     if (!meta_.is_replica_live(member)) added_is_live = false;
     if (tablet.stage == TabletStage::kStream && !change.progress.filled.contains(member))
-      ask(what, member, Verb::kPullTablet);
+      ask(change, what, member, Verb::kPullTablet);
   }
   const std::vector<StoreAddress> members = all_members(tablet);
   // All members of both sets; W of each suffice, but who suffices is for next_stage() to say.
   for (const StoreAddress& member : members)
-    if (!change.progress.confirmed.contains(member)) ask(what, member, Verb::kConfirmEpoch);
+    if (!change.progress.confirmed.contains(member)) ask(change, what, member, Verb::kConfirmEpoch);
   // Any live member may coordinate the settling. Not before the stage before is over: a write of it
   // that is still on its way to a member would not be read.
   if (tablet.stage == TabletStage::kReadNew && change.progress.filled.empty() &&
-      is_confirmed(tablet, change.progress, meta_.snapshot()->data_centers.get())) {
+      is_confirmed(tablet, change.progress, state.data_centers.get())) {
     const auto live = std::find_if(members.begin(), members.end(), [this](const auto& member) {
       return meta_.is_replica_live(member);
     });
-    if (live != members.end()) ask(what, *live, Verb::kSettleTablet);
+    if (live != members.end()) ask(change, what, *live, Verb::kSettleTablet);
   }
   // Later there is no way back (meta_apply.cc): reads may have seen the new set.
   const bool may_give_up =
@@ -254,11 +252,10 @@ void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
     metrics_.given_up.add();
     propose(table, {table.incarnation, tablet.id, tablet.epoch, TabletStage::kNormal, {}, true});
   }
-  evaluate(tablet.id);
+  evaluate(state, table, tablet, change);
 }
 
-void MoveRunner::ask(const TabletEpoch& what, StoreAddress member, Verb verb) {
-  Change& change = changes_[what.tablet];
+void MoveRunner::ask(Change& change, const TabletEpoch& what, StoreAddress member, Verb verb) {
   TETRAD_ASSERT(change.progress.epoch == what.epoch);
   auto& asked = verb == Verb::kConfirmEpoch ? change.asked_to_confirm : change.asked_to_fill;
   // Each member once at a time; the answer, or the deadline, allows the next.
@@ -266,49 +263,50 @@ void MoveRunner::ask(const TabletEpoch& what, StoreAddress member, Verb verb) {
   rpc_.call(member.host, member.store, verb, encode_tablet_epoch(what),
             base::Deadline{reactor_.now_us() + kAskUs},
             [this, alive = std::weak_ptr<char>(alive_), what, member, verb](Result<Bytes> answer) {
-              if (alive.expired()) return;
-              // Answers may come after the stage is over.
-              const auto found = changes_.find(what.tablet);
-              if (found == changes_.end() || found->second.progress.epoch != what.epoch) return;
-              Change& now = found->second;
-              if (verb == Verb::kConfirmEpoch) {
-                now.asked_to_confirm.erase(member);
-                if (answer) now.progress.confirmed.insert(member);
-              } else {
-                now.asked_to_fill.erase(member);
-                // 0: it is under way; 1: done.
-                if (answer && *answer == BytesView("\x01")) now.progress.filled.insert(member);
-              }
-              const MetaSnapshot state = meta_.snapshot();
-              const TableInfo* table = state->table(what.incarnation);
-              const Tablet* tablet = find_tablet(table, what.tablet);
-              // The last confirmation lets the settling begin. Other answers ask for nothing: one
-              // that says "not yet" would ask again without end.
-              const bool begins = verb == Verb::kConfirmEpoch && answer && tablet != nullptr &&
-                                  tablet->stage == TabletStage::kReadNew && meta_.is_leader();
-              if (begins)
-                work_on(*table, *tablet);
-              else
-                evaluate(what.tablet);
+              if (!alive.expired()) on_answer(what, member, verb, answer);
             });
 }
 
-// Called after each answer and each look. Proposes at most one change at a time for a tablet.
-void MoveRunner::evaluate(TabletId id) {
-  const auto found = changes_.find(id);
-  if (found == changes_.end() || found->second.proposing || !meta_.is_leader()) return;
+void MoveRunner::on_answer(const TabletEpoch& what, StoreAddress member, Verb verb,
+                           const Result<Bytes>& answer) {
+  // Answers may come after the stage is over.
+  const auto found = changes_.find(what.tablet);
+  if (found == changes_.end() || found->second.progress.epoch != what.epoch) return;
+  Change& change = found->second;
+  if (verb == Verb::kConfirmEpoch) {
+    change.asked_to_confirm.erase(member);
+    if (answer) change.progress.confirmed.insert(member);
+  } else {
+    change.asked_to_fill.erase(member);
+    // 0: it is under way; 1: done.
+    if (answer && *answer == BytesView("\x01")) change.progress.filled.insert(member);
+  }
   const MetaSnapshot state = meta_.snapshot();
-  const TableInfo* table = state->table(table_of_[id]);
-  const Tablet* tablet = find_tablet(table, id);
+  const TableInfo* table = state->table(what.incarnation);
+  const Tablet* tablet = find_tablet(table, what.tablet);
+  // The table was dropped meanwhile.
   if (tablet == nullptr) return;
-  const MoveProgress& progress = found->second.progress;
-  const auto next = next_stage(*tablet, progress, state->data_centers.get());
+  // The last confirmation lets the settling begin. Other answers ask for nothing: one that says
+  // "not yet" would ask again without end.
+  const bool begins = verb == Verb::kConfirmEpoch && answer &&
+                      tablet->stage == TabletStage::kReadNew && meta_.is_leader();
+  if (begins)
+    work_on(*state, *table, *tablet);
+  else
+    evaluate(*state, *table, *tablet, change);
+}
+
+// Called after each answer and each look. Proposes at most one change at a time for a tablet.
+void MoveRunner::evaluate(const MetaState& state, const TableInfo& table, const Tablet& tablet,
+                          const Change& change) {
+  if (change.proposing || !meta_.is_leader()) return;
+  const auto next = next_stage(tablet, change.progress, state.data_centers.get());
   if (!next) return;
   // Answers count for the stage that they were given in.
-  TETRAD_ASSERT(found->second.progress.epoch == tablet->epoch);
+  TETRAD_ASSERT(change.progress.epoch == tablet.epoch);
   TETRAD_ASSERT(*next != TabletStage::kWriteBoth);
   if (*next == TabletStage::kNormal) metrics_.finished.add();
-  propose(*table, {table->incarnation, id, tablet->epoch, *next, {}, false});
+  propose(table, {table.incarnation, tablet.id, tablet.epoch, *next, {}, false});
 }
 
 void MoveRunner::begin_changes(const MetaSnapshot& state) {
@@ -483,10 +481,8 @@ Task<void> MoveRunner::run_proposal(std::string name, ChangeTabletStage change) 
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(incarnation);
   const Tablet* tablet = find_tablet(table, id);
-  if (tablet != nullptr && tablet->stage != TabletStage::kNormal && meta_.is_leader()) {
-    table_of_[id] = incarnation;
-    work_on(*table, *tablet);
-  }
+  if (tablet != nullptr && tablet->stage != TabletStage::kNormal && meta_.is_leader())
+    work_on(*state, *table, *tablet);
 }
 
 }  // namespace tetrad::replication

@@ -104,12 +104,17 @@ class MoveRunner {
   void look_at_troubles(const MetaState& state);
   /// All tablets that are in a stage; forgets changes that the map does not have any more.
   void carry_on(const MetaSnapshot& state);
-  /// Asks members for what the stage still needs, gives up what has stalled.
-  void work_on(const TableInfo& table, const partitioner::Tablet& tablet);
-  /// At most one question of a kind to a member at a time.
-  void ask(const TabletEpoch& what, StoreAddress member, Verb verb);
-  /// Proposes the next stage where next_stage() allows it.
-  void evaluate(TabletId tablet);
+  /// Asks members for what the stage still needs, gives up what has stalled. The table and the
+  /// tablet are those of `state`, here and in evaluate().
+  void work_on(const MetaState& state, const TableInfo& table, const partitioner::Tablet& tablet);
+  /// At most one question of a kind to a member at a time. `change` is that of the tablet.
+  void ask(Change& change, const TabletEpoch& what, StoreAddress member, Verb verb);
+  /// An answer to ask(), or its error. One of a stage that is over counts for nothing.
+  void on_answer(const TabletEpoch& what, StoreAddress member, Verb verb,
+                 const Result<Bytes>& answer);
+  /// Proposes the next stage where next_stage() allows it. `change` is that of the tablet.
+  void evaluate(const MetaState& state, const TableInfo& table, const partitioner::Tablet& tablet,
+                const Change& change);
   void begin_changes(const MetaSnapshot& state);
   void begin_balance(const MetaSnapshot& state);
   void look_at_orders(const MetaState& state);
@@ -126,8 +131,6 @@ class MoveRunner {
   Metrics metrics_;
   Vacating vacating_;
   std::map<TabletId, Change> changes_;
-  /// Of the tablets in changes_: answers name the tablet alone.
-  std::map<TabletId, TableIncarnation> table_of_;
   std::set<TabletId> held_;
   size_t node_count_ = 0;
   base::MonotonicUs nodes_since_us_ = 0;
