@@ -130,8 +130,8 @@ Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
     command.now_s = context.now_s;
     commands.push_back(std::move(command));
   }
-  const replication::ReadOptions options{context.options.consistency, deadline, false,
-                                         context.trace};
+  const replication::ReadOptions options{
+      .level = context.options.consistency, .deadline = deadline, .trace = context.trace};
   auto results = co_await context.coordinator.read_many(std::move(commands), options);
   if (!results) co_return std::unexpected(std::move(results).error());
   ReadWork work;

@@ -129,7 +129,7 @@ class SelectRun : protected SelectProgress {
   /// False: the rows must be read after all.
   Task<Result<bool>> count_in_place();
   replication::ReadOptions read_options() const {
-    return {context_.options.consistency, deadline_, false, context_.trace};
+    return {.level = context_.options.consistency, .deadline = deadline_, .trace = context_.trace};
   }
   Task<Result<ReadResult>> read_one(ReadCommand command);
   Task<Result<std::vector<ReadResult>>> read_many(std::vector<ReadCommand> commands);

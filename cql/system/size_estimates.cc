@@ -100,7 +100,8 @@ Task<void> SizeEstimates::refresh(std::optional<std::string> keyspace, base::Rea
       command.row_limit = kSampledPartitions;
       command.bytes_limit = kSampledBytesMax;
       command.now_s = reactor.wall_time_us() / 1'000'000;
-      const replication::ReadOptions options{ConsistencyLevel::kOne, deadline, true, {}};
+      const replication::ReadOptions options{
+          .level = ConsistencyLevel::kOne, .deadline = deadline, .background = true};
       const auto read = co_await coordinator.read(std::move(command), options);
       if (!read) continue;
       entries_[tablet.id] = {estimate_tablet(*part, *read, bytes), reactor.now_us(), bytes};

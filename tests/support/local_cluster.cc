@@ -75,7 +75,8 @@ Task<Result<void>> LocalCoordinator::increment(
       command.position = increment.position;
       command.partition_key = increment.partition_key;
       command.rows = {i < increment.rows.size() ? increment.rows[i].clustering_key : "\xFF"};
-      auto before = co_await read(std::move(command), {ConsistencyLevel::kOne, options.deadline});
+      auto before = co_await read(std::move(command),
+                                  {.level = ConsistencyLevel::kOne, .deadline = options.deadline});
       if (!before) co_return std::unexpected(std::move(before).error());
       storage::Mutation mutation;
       mutation.incarnation = increment.incarnation;
@@ -108,7 +109,8 @@ Task<Result<bool>> LocalCoordinator::write_if(replication::ConditionalStatement&
                                               replication::ConditionalOptions options) {
   storage::ReadCommand command = statement.read_command();
   command.now_s = now_us() / 1'000'000;
-  auto rows = co_await read(std::move(command), {options.serial_level, options.deadline});
+  auto rows = co_await read(std::move(command),
+                            {.level = options.serial_level, .deadline = options.deadline});
   if (!rows) co_return std::unexpected(std::move(rows).error());
   contention_deadline = options.contention_deadline;
   for (int i = 1; i < decisions; ++i) {
