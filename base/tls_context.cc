@@ -115,14 +115,6 @@ int64_t seconds_of(const ASN1_TIME* time) {
   return ASN1_TIME_to_tm(time, &parts) == 1 ? static_cast<int64_t>(::timegm(&parts)) : 0;
 }
 
-std::string name_text(const X509_NAME* name) {
-  const Bio bio(BIO_new(BIO_s_mem()));
-  X509_NAME_print_ex(bio.get(), name, 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio.get(), &data);
-  return std::string(data, static_cast<size_t>(size));
-}
-
 // First the node's own, then the chain in order: what a peer is sent so that it can reach its
 // authority.
 Result<void> use_certificate(SSL_CTX* context, const TlsFiles& files,
@@ -173,6 +165,14 @@ int mode_of(TlsPeer peer) {
 
 }  // namespace
 
+std::string tls_name_text(const X509_NAME* name) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  X509_NAME_print_ex(bio.get(), name, 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &data);
+  return std::string(data, static_cast<size_t>(size));
+}
+
 Result<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsFiles& files, TlsPeer peer) {
   std::shared_ptr<TlsContext> out(new TlsContext);
   SSL_CTX* const context = out->native_ = SSL_CTX_new(TLS_method());
@@ -202,7 +202,7 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsFiles& files
     TETRAD_TRY_VOID(use_certificate(context, files, chain, *key));
     out->not_before_s_ = seconds_of(X509_get0_notBefore(chain.front().get()));
     out->not_after_s_ = seconds_of(X509_get0_notAfter(chain.front().get()));
-    out->subject_ = name_text(X509_get_subject_name(chain.front().get()));
+    out->subject_ = tls_name_text(X509_get_subject_name(chain.front().get()));
   }
   if (!files.authority.empty()) {
     TETRAD_TRY(const std::string text, read_file(files.authority));

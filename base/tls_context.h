@@ -16,6 +16,7 @@
 #include "base/result.h"
 
 struct ssl_ctx_st;  // OpenSSL's
+struct X509_name_st;
 
 namespace tetrad::base {
 
@@ -30,6 +31,9 @@ struct TlsFiles {
 /// kServerRequired: one that is good for a server, also of who connects: so nodes differ from
 /// clients whose certificates the same authority has signed.
 enum class TlsPeer : uint8_t { kUnasked, kIfGiven, kRequired, kServerRequired };
+
+/// "CN=node1,O=...", as RFC 2253 writes a name, except that UTF-8 stays as it is. Of any length.
+std::string tls_name_text(const X509_name_st* name);
 
 /// One state of the files. Immutable; sessions of any thread share it.
 class TlsContext {

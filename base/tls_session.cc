@@ -19,16 +19,10 @@ namespace {
 
 constexpr size_t kInputKept = 4u << 10;  // of a buffer's room, while nothing waits in it
 
-// "CN=node1,O=…", cut and without control characters.
-std::string name_text(const X509_NAME* name) {
+// A name of another's certificate, for a log: cut and without control characters.
+std::string shown_name(const X509_NAME* name) {
   if (name == nullptr) return "";
-  BIO* const bio = BIO_new(BIO_s_mem());
-  X509_NAME_print_ex(bio, name, 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio, &data);
-  std::string out(data, static_cast<size_t>(size));
-  BIO_free(bio);
-  // From another's certificate, and for a log.
+  std::string out = tls_name_text(name);
   for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
   if (out.size() > 200) out.resize(200);
@@ -152,8 +146,8 @@ int TlsSession::verified(int is_good, X509_STORE_CTX* check) {
   self.refused_ = X509_verify_cert_error_string(X509_STORE_CTX_get_error(check));
   if (certificate != nullptr)
     self.refused_ +=
-        fmt::format(" (subject {}, issuer {})", name_text(X509_get_subject_name(certificate)),
-                    name_text(X509_get_issuer_name(certificate)));
+        fmt::format(" (subject {}, issuer {})", shown_name(X509_get_subject_name(certificate)),
+                    shown_name(X509_get_issuer_name(certificate)));
   return 0;
 }
 
