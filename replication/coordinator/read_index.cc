@@ -138,6 +138,9 @@ class Assembly {
   // Cuts at the limits, and remembers where the page ends.
   void add(storage::ReadResult part) {
     TETRAD_ASSERT(!is_full());
+    // Nothing views the arena of an answer without rows, though it may hold the message that brought
+    // it. Counted, many of them would fill a page that has no row to end at.
+    const bool has_rows = !part.partitions.empty();
     for (storage::PartitionData& partition : part.partitions) {
       // A partition of a static row alone counts as one.
       const auto rows = static_cast<uint32_t>(std::max<size_t>(partition.rows.size(), 1));
@@ -154,7 +157,7 @@ class Assembly {
       end_at(behind);
       break;
     }
-    result_.arena.absorb(std::move(part.arena));
+    if (has_rows) result_.arena.absorb(std::move(part.arena));
     if (!ended_ && !part.exhausted) end_at(std::move(part.complete_up_to));
   }
   /// There is more behind this place.

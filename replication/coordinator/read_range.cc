@@ -74,7 +74,9 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadComma
     out.live_row_count += result->live_row_count;
     std::move(result->partitions.begin(), result->partitions.end(),
               std::back_inserter(out.partitions));
-    out.arena.absorb(std::move(result->arena));
+    // Nothing views the arena of an answer without rows, though it may hold the message that brought
+    // it. Counted, many of them would leave the first row no room, however often it is read again.
+    if (!result->partitions.empty()) out.arena.absorb(std::move(result->arena));
     // The tablet has more: its own end is the end of the page.
     if (!result->exhausted) {
       out.exhausted = false;
