@@ -74,6 +74,13 @@ Result<void> check_values(const Operation& operation, std::span<const Cell> cell
   return guard.check_collection(column.name, bytes, items);
 }
 
+Result<void> check_size(const IndexLimit& limit, uint64_t bytes) {
+  if (bytes <= limit.bytes_max) return {};
+  return fail(ErrorCode::kInvalid,
+              "Cannot index value of size {} for index {} (maximum allowed size={})", bytes,
+              limit.title, limit.bytes_max);
+}
+
 /// What indexes do not take. Errors: kInvalid, with Cassandra's text.
 Result<void> check_indexed(const Operation& operation, std::span<const Cell> cells) {
   const DataType& type = *operation.column->type;
@@ -90,33 +97,26 @@ Result<void> check_indexed(const Operation& operation, std::span<const Cell> cel
         if (is_set || limit.target == IndexTarget::kKeys) bytes = key.size();
         if (limit.target == IndexTarget::kEntries) bytes += key.size();
       }
-      if (bytes <= limit.bytes_max) continue;
-      return fail(ErrorCode::kInvalid,
-                  "Cannot index value of size {} for index {} (maximum allowed size={})", bytes,
-                  limit.title, limit.bytes_max);
+      TETRAD_TRY_VOID(check_size(limit, bytes));
     }
   }
   return {};
 }
 
 /// Each word that an index keeps is a claim with the whole primary key. Errors: kInvalid.
-Result<void> check_words(const Operation& operation, size_t key_bytes,
-                         std::span<const Cell> cells) {
+Result<void> check_words(std::span<const IndexLimit> limits, size_t key_bytes, BytesView value) {
   constexpr size_t kClaimBytesMax = 16 << 20;
-  for (const Cell& cell : cells) {
-    if (cell.kind != CellKind::kValue) continue;
-    // No analysis makes more than four terms of a byte; most writes are let through here.
-    if (4 * cell.value.size() * key_bytes <= kClaimBytesMax) continue;
-    for (const IndexLimit& limit : operation.index_limits) {
-      if (!limit.words) continue;
-      std::vector<Bytes> terms;
-      TETRAD_TRY_VOID(limit.words->add_value(cell.value, terms));
-      if (terms.size() * key_bytes <= kClaimBytesMax) continue;
-      return fail(ErrorCode::kInvalid,
-                  "Cannot index {} words of a row whose primary key has {} bytes for index {} "
-                  "(maximum allowed product={})",
-                  terms.size(), key_bytes, limit.title, kClaimBytesMax);
-    }
+  // No analysis makes more than four terms of a byte; most writes are let through here.
+  if (4 * value.size() * key_bytes <= kClaimBytesMax) return {};
+  for (const IndexLimit& limit : limits) {
+    if (!limit.words) continue;
+    std::vector<Bytes> terms;
+    TETRAD_TRY_VOID(limit.words->add_value(value, terms));
+    if (terms.size() * key_bytes <= kClaimBytesMax) continue;
+    return fail(ErrorCode::kInvalid,
+                "Cannot index {} words of a row whose primary key has {} bytes for index {} "
+                "(maximum allowed product={})",
+                terms.size(), key_bytes, limit.title, kClaimBytesMax);
   }
   return {};
 }
@@ -146,8 +146,9 @@ Result<bool> CellMaker::add(const Operation& operation, const Place& place,
   }
   if (!operation.index_limits.empty()) {
     TETRAD_TRY_VOID(check_indexed(operation, std::span(cells).subspan(first)));
-    TETRAD_TRY_VOID(check_words(operation, place.partition_key.size() + place.clustering_key.size(),
-                                std::span(cells).subspan(first)));
+    for (const Cell& cell : std::span(cells).subspan(first))
+      if (cell.kind == CellKind::kValue)
+        TETRAD_TRY_VOID(check_words(operation.index_limits, place.key_bytes(), cell.value));
   }
   if (operation.vector_index) {
     for (const Cell& cell : std::span(cells).subspan(first))
@@ -160,6 +161,17 @@ Result<bool> CellMaker::add(const Operation& operation, const Place& place,
   if (cells.size() - first > 1)
     sort_paths(cells.begin() + static_cast<ptrdiff_t>(first), cells.end());
   return set;
+}
+
+Result<void> CellMaker::check_key(std::span<const IndexLimit> limits, const Place& place) {
+  for (const IndexLimit& limit : limits) {
+    if (!limit.words) continue;
+    TETRAD_TRY(const OptionalBytes value, limit.words->clustering_value(place.clustering_key));
+    if (!value) continue;
+    TETRAD_TRY_VOID(check_size(limit, value->size()));
+    TETRAD_TRY_VOID(check_words(std::span(&limit, 1), place.key_bytes(), *value));
+  }
+  return {};
 }
 
 // A record may have one cell for each place. Of two the newer stays; of equal times a tombstone,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "cql/prepare/prepared_modify.h"
@@ -21,11 +22,15 @@ class CellMaker {
   struct Place {
     BytesView partition_key, clustering_key;
     const ListContents* lists;
+    size_t key_bytes() const { return partition_key.size() + clustering_key.size(); }
   };
 
   /// Appends the cells of an operation, sorted by path. Returns false when nothing was set (unset).
   Result<bool> add(const ColumnOperation& operation, const Place& place,
                    std::vector<storage::Cell>& cells);
+
+  /// What indexes on words of clustering columns do not take. Errors: kInvalid.
+  static Result<void> check_key(std::span<const IndexLimit> limits, const Place& place);
 
   /// For rows where several operations touch one column: orders the cells and keeps one of each
   /// place, as reconciliation of equal timestamps would.

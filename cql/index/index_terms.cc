@@ -280,17 +280,19 @@ Result<void> IndexTerms::add_partition_key(BytesView partition_key,
 
 Result<void> IndexTerms::add_clustering_key(BytesView clustering_key,
                                             std::vector<Bytes>& components) const {
+  TETRAD_TRY(const OptionalBytes value, clustering_value(clustering_key));
+  if (!value) return {};
+  return add_value(*value, components);
+}
+
+Result<OptionalBytes> IndexTerms::clustering_value(BytesView clustering_key) const {
   for (size_t i = 0; i < clustering_.size() && !clustering_key.empty(); ++i) {
-    if (i + 1 < clustering_.size()) {
-      TETRAD_TRY([[maybe_unused]] const BytesView skipped,
-                 skip_ordered(clustering_key, *clustering_[i], descending_[i]));
-      continue;
-    }
-    TETRAD_TRY(const OptionalBytes value,
-               decode_ordered(clustering_key, *clustering_[i], descending_[i]));
-    if (value) return add_value(*value, components);
+    if (i + 1 == clustering_.size())
+      return decode_ordered(clustering_key, *clustering_[i], descending_[i]);
+    TETRAD_TRY([[maybe_unused]] const BytesView skipped,
+               skip_ordered(clustering_key, *clustering_[i], descending_[i]));
   }
-  return {};
+  return OptionalBytes();
 }
 
 Result<storage::IndexBounds> IndexTerms::equal(BytesView value) const {

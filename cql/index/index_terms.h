@@ -65,6 +65,8 @@ class IndexTerms {
   /// before the column: nothing is added then).
   Result<void> add_partition_key(BytesView partition_key, std::vector<Bytes>& components) const;
   Result<void> add_clustering_key(BytesView clustering_key, std::vector<Bytes>& components) const;
+  /// The value of the column in an encoded clustering key; unset where the key ends before it.
+  Result<OptionalBytes> clustering_value(BytesView clustering_key) const;
 
   /// `column = value`, `CONTAINS value`, `CONTAINS KEY value`, as the target is. Of several words, here
   /// and in beginning(): all that sorts between them, too; of none: the whole index, which is not to be read

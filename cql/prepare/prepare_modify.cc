@@ -332,6 +332,10 @@ class ModifyPreparer {
     made_->lossy_clustering_ =
         std::ranges::any_of(table_->clustering(),
                             [](const ColumnSchema& column) { return can_be_lossy(*column.type); });
+    for (const ColumnSchema& column : table_->clustering())
+      for (const IndexSchema& index : table_->indexes)
+        if (index.column == column.name && index.index_class == IndexClass::kSasi)
+          add_limit(index, column, made_->clustering_limits_);
     return {};
   }
 
@@ -411,6 +415,18 @@ class ModifyPreparer {
     return {};
   }
 
+  /// Where the index takes values up to a size only.
+  void add_limit(const IndexSchema& index, const ColumnSchema& column,
+                 std::vector<IndexLimit>& limits) const {
+    const auto bytes_max = written_bytes_max(index, *column.type);
+    if (!bytes_max) return;
+    IndexLimit& limit = limits.emplace_back(
+        index.target, *bytes_max,
+        fmt::format("{} on {}({})", index.name, table_->qualified_name(), index.column));
+    if (index.index_class != IndexClass::kSasi) return;
+    if (auto terms = IndexTerms::of(*table_, index)) limit.words = std::move(*terms);
+  }
+
   void add(Operation operation) {
     made_->needs_read_ = made_->needs_read_ || operation.needs_read();
     // Limits of indexed values are checked with each write, since a value that an index cannot keep
@@ -419,13 +435,7 @@ class ModifyPreparer {
       if (index.column != operation.column->name) continue;
       if (is_vector_index(index, *operation.column->type))
         operation.vector_index = vector_similarity(index);
-      const auto bytes_max = written_bytes_max(index, *operation.column->type);
-      if (!bytes_max) continue;
-      IndexLimit& limit = operation.index_limits.emplace_back(
-          index.target, *bytes_max,
-          fmt::format("{} on {}({})", index.name, table_->qualified_name(), index.column));
-      if (index.index_class != IndexClass::kSasi) continue;
-      if (auto terms = IndexTerms::of(*table_, index)) limit.words = std::move(*terms);
+      add_limit(index, *operation.column, operation.index_limits);
     }
     // A column of a view's primary key has the limits of keys.
     for (const std::string& name : table_->views) {

@@ -260,6 +260,7 @@ class ModifyStatement final : public Statement {
   // UPDATE and DELETE.
   Restrictions where_;
   std::vector<ColumnOperation> static_operations_, regular_operations_;  // by column id
+  std::vector<IndexLimit> clustering_limits_;  // of indexes on words of clustering columns
   // What follows from the text alone. Set by ModifyPreparer.
   bool writes_rows_ = true;    // false: only static columns are touched
   bool deletes_rows_ = false;  // DELETE without columns

@@ -137,6 +137,20 @@ TEST_CASE_METHOD(Fixture, "words of SASI indexes have limits") {
   CHECK(error(insert_many(5593)) ==
         "Cannot index 3000 words of a row whose primary key has 5593 bytes for index wv on ks.w(v) "
         "(maximum allowed product=16777216)");
+  // So are the words of a clustering column.
+  run("CREATE TABLE x (p text, c text, v int, PRIMARY KEY (p, c))");
+  run("CREATE CUSTOM INDEX xc ON x (c)" + words + "}");
+  const std::string refused =
+      "Cannot index 3000 words of a row whose primary key has 13893 bytes for index xc on ks.x(c) "
+      "(maximum allowed product=16777216)";
+  CHECK(error("INSERT INTO x (p, c) VALUES ('p', '" + many + "')") == refused);
+  CHECK(error("UPDATE x SET v = 1 WHERE p = 'p' AND c IN ('a', '" + many + "')") == refused);
+  run("DELETE FROM x WHERE p = 'p' AND c = '" + many + "'");
+  CHECK(rows("SELECT p FROM x").empty());
+  run("DROP INDEX xc");
+  run("CREATE CUSTOM INDEX xc ON x (c)" + words + ", 'mode': 'CONTAINS'}");
+  CHECK(error("INSERT INTO x (p, c) VALUES ('p', '" + std::string(8'193, ' ') + "')") ==
+        "Cannot index value of size 8193 for index xc on ks.x(c) (maximum allowed size=8192)");
   // Without a word nothing can match, and nothing is read.
   CHECK_FALSE(looked_at("SELECT k FROM t WHERE b LIKE '!!'"));
   CHECK(rows("SELECT k FROM t WHERE b LIKE '!!'").empty());
