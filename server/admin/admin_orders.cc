@@ -141,10 +141,11 @@ void AdminService::order_remove_node(const HttpRequest& request, Respond respond
 }
 
 void AdminService::order_decommission(const HttpRequest& request, Respond respond) {
-  const std::string cancel = request.parameter("cancel");
-  if (cancel == "true") return spawn(cancel_decommission(this), std::move(respond));
-  if (!cancel.empty()) return respond(http_error(400, "cancel is true, or is not given"));
-  leave(parts_.node.self(), false, std::move(respond));
+  const auto cancel = request.query.find("cancel");
+  if (cancel == request.query.end()) return leave(parts_.node.self(), false, std::move(respond));
+  // Whoever gives it, even without a value, does not ask the node to leave.
+  if (cancel->second != "true") return respond(http_error(400, "cancel is true, or is not given"));
+  spawn(cancel_decommission(this), std::move(respond));
 }
 
 /// Begins it; the metadata group moves the replicas and ends it.

@@ -73,7 +73,9 @@ TEST_CASE("admin routes: orders are refused with the reason, and carried out") {
   CHECK(error_of(order("/split?id=99")) == "there is no partition 99");
   CHECK(error_of(order("/repair?keyspace=none")) == "there is no keyspace none");
   CHECK(error_of(order("/remove-node?host=7")) == "host is a host id, see `tetractl status`");
-  CHECK(order("/decommission").status == 409);  // the only node
+  CHECK(order("/decommission").status == 409);      // the only node
+  for (const char* cancel : {"", "false", "TRUE"})  // none asks the node to leave
+    CHECK(order(std::string("/decommission?cancel=") + cancel).status == 400);
   CHECK(order("/log-level?level=loud").status == 400);
   CHECK(order("/log-level?level=warn").status == 200);
   CHECK(order("/flush").status == 200);
