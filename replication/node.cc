@@ -269,7 +269,11 @@ Task<Result<void>> ReplicationNode::decommission(base::Deadline deadline) {
 Task<Result<void>> ReplicationNode::cancel_decommission(base::Deadline deadline) {
   const MetaSnapshot state = meta_.snapshot();
   const NodeInfo* own = state->node(self());
-  if (own == nullptr || own->state != NodeState::kLeaving)
+  // The note alone is there when a cancelling did not come to erase it, or while a decommission is
+  // being proposed.
+  const auto is_noted = is_decommissioned(environment_.log);
+  const bool leaves = own != nullptr && own->state == NodeState::kLeaving;
+  if (!leaves && !(is_noted && *is_noted))
     co_return fail(ErrorCode::kConflict, "this node is not leaving");
   MetaCommandBody body(SetNodeState{self(), NodeState::kNormal});
   Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
