@@ -50,6 +50,8 @@ struct Settings {
   // rate: 0 is a closed loop, in which each answer sends the next request; otherwise requests are
   // due at this rate whether answers come or not.
   double seconds = 10, rate = 0;
+  // settle: seconds between the end of a run and the reading of the servers' CPU.
+  double settle = 0;
   // A run is one workload from its connections to its line of results; load is run once whatever
   // this says.
   int runs = 1;

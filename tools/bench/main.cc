@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <thread>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -292,6 +293,7 @@ void run_once(const Settings& s, const bench::Workload& workload) {
   }
   run.io.run();
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  std::this_thread::sleep_for(std::chrono::duration<double>(s.settle));
   const double cpu_us = (cpu_seconds(s.pids) - cpu_before) * 1e6 /
                         static_cast<double>(std::max<uint64_t>(1, run.done));
   print_run(run, seconds, cpu_us);
@@ -307,6 +309,8 @@ void add_options(CLI::App& app, Settings& s) {
   app.add_option("--in-flight", s.in_flight, "Requests in flight (closed loop)");
   app.add_option("--rate", s.rate, "Requests per second (open loop); 0: closed loop");
   app.add_option("--seconds", s.seconds, "Length of a run");
+  app.add_option("--settle", s.settle,
+                 "Seconds after a run until the servers' CPU is read, for work after answers");
   app.add_option("--runs", s.runs, "Runs of each workload");
   app.add_option("--rows", s.scale.rows, "Rows of table kv");
   app.add_option("--partitions", s.scale.partitions, "Partitions of 100 rows of table ts");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -23,6 +24,8 @@ constexpr uint64_t kRowsOfBatch = 10;
 constexpr int kWideColumns = 10;
 constexpr uint64_t kMapRows = 10'000, kMapKeys = 20;
 constexpr uint64_t kLeases = 10'000;
+constexpr uint64_t kRowsOfIndexRange = 100;
+constexpr uint64_t kDimension = 128, kClusters = 100;
 
 // A number that looks random, of two that do not.
 uint64_t mixed(uint64_t a, uint64_t b) {
@@ -40,6 +43,21 @@ Bytes random_value(uint64_t number, int size) {
     const uint64_t word = random.next();
     std::memcpy(out.data() + i, &word, std::min<size_t>(8, out.size() - i));
   }
+  return out;
+}
+
+// Uniform in -1..1.
+float signed_unit(base::Random& random) {
+  return static_cast<float>(random.next() >> 40) / static_cast<float>(1 << 23) - 1;
+}
+
+// Of one of kClusters clusters, since uniform ones are all about as far from each other.
+Bytes clustered_vector(uint64_t number) {
+  base::Random centre(number % kClusters), noise(number + 99);
+  Bytes out;
+  base::ByteWriter w(out);
+  for (uint64_t i = 0; i < kDimension; ++i)
+    w.u32(std::bit_cast<uint32_t>(signed_unit(centre) + 0.7F * signed_unit(noise)));
   return out;
 }
 
@@ -77,7 +95,14 @@ std::vector<std::string> schema_statements() {
   table("leases", "pk bigint PRIMARY KEY, owner bigint");
   table("counts", "pk bigint PRIMARY KEY, n counter");
   table("indexed", "pk bigint PRIMARY KEY, c bigint, v blob");
-  out.emplace_back("CREATE INDEX ON {}.indexed (c)");
+  out.emplace_back("CREATE INDEX ON {}.indexed (c) USING 'sai'");
+  out.emplace_back("DROP MATERIALIZED VIEW IF EXISTS {}.viewed_by_c");
+  table("viewed", "pk bigint PRIMARY KEY, c bigint, v blob");
+  out.emplace_back(
+      "CREATE MATERIALIZED VIEW {0}.viewed_by_c AS SELECT * FROM {0}.viewed "
+      "WHERE c IS NOT NULL AND pk IS NOT NULL PRIMARY KEY (c, pk)");
+  table("vectors", fmt::format("pk bigint PRIMARY KEY, v vector<float, {}>", kDimension));
+  out.emplace_back("CREATE INDEX ON {}.vectors (v) USING 'sai'");
   return out;
 }
 
@@ -219,6 +244,33 @@ std::vector<Workload> make_workloads(const Scale& s) {
                  "one row by an index, without its key (after iwrite)",
                  {"SELECT v FROM {}.indexed WHERE c = ?"},
                  [any_row](uint64_t i, Operation& o) { o.values = {big(any_row(i, 19))}; }});
+  out.push_back({"irange",
+                 "100 rows by a range of an index (after iwrite)",
+                 {"SELECT v FROM {}.indexed WHERE c >= ? AND c < ?"},
+                 [any_row](uint64_t i, Operation& o) {
+                   const uint64_t from = any_row(i, 20);
+                   o.values = {big(from), big(from + kRowsOfIndexRange)};
+                 }});
+  // The views' part of a write may follow its answer: see --settle.
+  out.push_back({"vwrite",
+                 "write rows of a table with a view, another view key each time",
+                 {"INSERT INTO {}.viewed (pk, c, v) VALUES (?, ?, ?)"},
+                 [s, any_row](uint64_t i, Operation& o) {
+                   o.values = {big(any_row(i, 21)), big(mixed(i, s.seed + 22) >> 1),
+                               random_value(i, s.value_bytes)};
+                 }});
+  out.push_back({"nload",
+                 "fill a table with vectors (--rows)",
+                 {"INSERT INTO {}.vectors (pk, v) VALUES (?, ?)"},
+                 [](uint64_t i, Operation& o) {
+                   o.values = {big(i), clustered_vector(mixed(i, 23))};
+                 },
+                 s.rows});
+  out.push_back(
+      {"near",
+       "10 rows near a vector (after nload)",
+       {"SELECT pk FROM {}.vectors ORDER BY v ANN OF ? LIMIT 10"},
+       [seed](uint64_t i, Operation& o) { o.values = {clustered_vector(mixed(i, seed + 24))}; }});
   // Always true but for a repetition: the new owner is the request's number.
   const std::string take_lease = "UPDATE {}.leases SET owner = ? WHERE pk = ? IF owner != ?";
   // Keys above kLeases: lwtset and lwthot have the lower ones.
