@@ -19,12 +19,14 @@ namespace tetrad::replication {
 /// Always: a slot of `pending` is free or holds one call, whose id `wheel` has; `in_flight` is the
 /// number of those that hold one.
 struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
-  // Where a host is, and what is in flight to it. Never erased, so that Pending may point to it.
+  /// Where a host is, and what is in flight to it. Never erased, so that Pending may point to it.
   struct Peer {
     Endpoint endpoint;
     uint32_t calls = 0;
     uint64_t bytes = 0;
   };
+  /// A call that waits for its answer. Its id is a generation above 24 bits of the slot, so that
+  /// an answer that comes late for an earlier call of the slot finds nothing.
   struct Pending {
     ReplyCallback done;
     uint64_t id = 0;  // 0: free
@@ -32,12 +34,13 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     uint64_t bytes = 0;
     Verb verb = Verb::kEcho;
   };
-  // `open_to_strangers`: also for nodes without a cluster, or of another one.
+  /// Who takes the messages of a verb.
   struct Registered {
     Handler handler;
-    bool open_to_strangers = false;
+    bool open_to_strangers = false;  // also of nodes without a cluster, or of another one
   };
 
+  // What the node was made with; outlives it.
   base::Reactor& reactor;
   Transport& transport;
   const HostId self;
@@ -48,10 +51,13 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
   std::unordered_map<HostId, std::unique_ptr<Peer>> peers;
   std::array<Registered, 256> handlers;
   ShardCallHandler shard_calls;
+  // The slots of calls; free ones are used again before new ones are made, so there are as many as
+  // calls have ever waited at once.
   std::vector<Pending> pending;
   std::vector<uint32_t> free_slots;
   uint64_t generation;  // random at start, so that late replies to an earlier life match nothing
   size_t in_flight = 0;
+  // One timer for all calls, set for the wheel's next turn; none while no call waits.
   TimeoutWheel wheel;
   base::Reactor::TimerId timer = 0;
   base::MonotonicUs timer_at_us = 0;
