@@ -103,16 +103,32 @@ Result<void> check_indexed(const Operation& operation, std::span<const Cell> cel
   return {};
 }
 
-/// Each word that an index keeps is a claim with the whole primary key. Errors: kInvalid.
-Result<void> check_words(std::span<const IndexLimit> limits, size_t key_bytes, BytesView value) {
+/// Claims are written in one piece, so their work counts before it is done: 27 ns a byte, four times
+/// since a request may do four times the work that its time has room for.
+Result<void> spend_claims(WorkMeter* work, uint64_t claim_bytes) {
+  constexpr uint64_t kNsPerClaimByte = 4 * 27;
+  return work == nullptr ? Result<void>() : work->spend(kNsPerClaimByte * claim_bytes);
+}
+
+/// Each word that an index keeps is a claim with the whole primary key. Errors: kInvalid; the
+/// timeout of `work`, which counts the rows of a batch together.
+Result<void> check_words(std::span<const IndexLimit> limits, size_t key_bytes, BytesView value,
+                         WorkMeter* work) {
   constexpr size_t kClaimBytesMax = 16 << 20;
-  // No analysis makes more than four terms of a byte; most writes are let through here.
-  if (4 * value.size() * key_bytes <= kClaimBytesMax) return {};
+  constexpr size_t kUsualWordBytes = 4;
   for (const IndexLimit& limit : limits) {
     if (!limit.words) continue;
+    // No analysis makes more than four terms of a byte; most writes are let through here.
+    if (4 * value.size() * key_bytes <= kClaimBytesMax) {
+      TETRAD_TRY_VOID(spend_claims(work, value.size() / kUsualWordBytes * key_bytes));
+      continue;
+    }
     std::vector<Bytes> terms;
     TETRAD_TRY_VOID(limit.words->add_value(value, terms));
-    if (terms.size() * key_bytes <= kClaimBytesMax) continue;
+    if (terms.size() * key_bytes <= kClaimBytesMax) {
+      TETRAD_TRY_VOID(spend_claims(work, terms.size() * key_bytes));
+      continue;
+    }
     return fail(ErrorCode::kInvalid,
                 "Cannot index {} words of a row whose primary key has {} bytes for index {} "
                 "(maximum allowed product={})",
@@ -148,7 +164,8 @@ Result<bool> CellMaker::add(const Operation& operation, const Place& place,
     TETRAD_TRY_VOID(check_indexed(operation, std::span(cells).subspan(first)));
     for (const Cell& cell : std::span(cells).subspan(first))
       if (cell.kind == CellKind::kValue)
-        TETRAD_TRY_VOID(check_words(operation.index_limits, place.key_bytes(), cell.value));
+        TETRAD_TRY_VOID(check_words(operation.index_limits, place.key_bytes(), cell.value,
+                                    context_.functions.work));
   }
   if (operation.vector_index) {
     for (const Cell& cell : std::span(cells).subspan(first))
@@ -163,13 +180,14 @@ Result<bool> CellMaker::add(const Operation& operation, const Place& place,
   return set;
 }
 
-Result<void> CellMaker::check_key(std::span<const IndexLimit> limits, const Place& place) {
+Result<void> CellMaker::check_key(std::span<const IndexLimit> limits, const Place& place) const {
   for (const IndexLimit& limit : limits) {
     if (!limit.words) continue;
     TETRAD_TRY(const OptionalBytes value, limit.words->clustering_value(place.clustering_key));
     if (!value) continue;
     TETRAD_TRY_VOID(check_size(limit, value->size()));
-    TETRAD_TRY_VOID(check_words(std::span(&limit, 1), place.key_bytes(), *value));
+    TETRAD_TRY_VOID(
+        check_words(std::span(&limit, 1), place.key_bytes(), *value, context_.functions.work));
   }
   return {};
 }

@@ -29,8 +29,8 @@ class CellMaker {
   Result<bool> add(const ColumnOperation& operation, const Place& place,
                    std::vector<storage::Cell>& cells);
 
-  /// What indexes on words of clustering columns do not take. Errors: kInvalid.
-  static Result<void> check_key(std::span<const IndexLimit> limits, const Place& place);
+  /// What indexes on words of clustering columns do not take. Errors: kInvalid; the timeout.
+  Result<void> check_key(std::span<const IndexLimit> limits, const Place& place) const;
 
   /// For rows where several operations touch one column: orders the cells and keeps one of each
   /// place, as reconciliation of equal timestamps would.

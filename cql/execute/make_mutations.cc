@@ -111,7 +111,7 @@ Result<bool> ModifyStatement::RowWrite::insert_cells(RowRecord& record,
                                                      const storage::Mutation& mutation) {
   const CellMaker::Place place{mutation.partition_key, mutation.rows.back().clustering_key,
                                nullptr};
-  TETRAD_TRY_VOID(CellMaker::check_key(statement.clustering_limits_, place));
+  TETRAD_TRY_VOID(maker.check_key(statement.clustering_limits_, place));
   bool all_set = true;
   for (const Operation& operation : statement.regular_operations_) {
     TETRAD_TRY(const bool set, maker.add(operation, place, record.cells));
@@ -239,7 +239,7 @@ Result<void> ModifyStatement::RowWrite::add_row(storage::Mutation& mutation,
   } else {
     const CellMaker::Place place{mutation.partition_key, row.clustering_key, lists};
     if (statement.kind_ == Kind::kUpdate)
-      TETRAD_TRY_VOID(CellMaker::check_key(statement.clustering_limits_, place));
+      TETRAD_TRY_VOID(maker.check_key(statement.clustering_limits_, place));
     for (const Operation& operation : statement.regular_operations_) {
       TETRAD_TRY_VOID(maker.add(operation, place, record.cells));
     }

@@ -151,6 +151,16 @@ TEST_CASE_METHOD(Fixture, "words of SASI indexes have limits") {
   run("CREATE CUSTOM INDEX xc ON x (c)" + words + ", 'mode': 'CONTAINS'}");
   CHECK(error("INSERT INTO x (p, c) VALUES ('p', '" + std::string(8'193, ' ') + "')") ==
         "Cannot index value of size 8193 for index xc on ks.x(c) (maximum allowed size=8192)");
+  // The rows of a batch count together: each of these alone is taken.
+  const auto batch_of = [&](int rows) {
+    std::string batch = "BEGIN UNLOGGED BATCH ";
+    for (int i = 0; i < rows; ++i)
+      batch += "INSERT INTO w (p, v) VALUES ('" + std::string(4'000, 'k') + std::to_string(i) +
+               "', '" + many + "');";
+    return batch + "APPLY BATCH";
+  };
+  run(batch_of(2));
+  CHECK(error(batch_of(60)).starts_with("Operation timed out"));
   // Without a word nothing can match, and nothing is read.
   CHECK_FALSE(looked_at("SELECT k FROM t WHERE b LIKE '!!'"));
   CHECK(rows("SELECT k FROM t WHERE b LIKE '!!'").empty());
