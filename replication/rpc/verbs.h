@@ -38,7 +38,7 @@ enum class Verb : uint8_t {
       22,  // what was borrowed and not spent; or what a bucket has, for its new holder
   kShareThroughput = 23,  // what a node's tablets of a table do not use of its throughput
   kThroughputUse = 24,    // one-way, as kLoad: what tablets use of their throughputs
-  kHoldTablets = 25,      // one-way, to the leader: do not move these for balance (held_tablets.h)
+  kHoldTablets = 25,      // one-way, to all nodes: neither move nor merge these (held_tablets.h)
 
   // Data plane, 64 to 191: to a store.
   kMutate = 64,
