@@ -10,7 +10,6 @@ namespace {
 
 /// Of rows and claims together, of a read on the loop.
 constexpr uint64_t kStepsHereMax = 1'000;
-constexpr uint32_t kBytesPerStep = 64;  // rows are looked into
 
 }  // namespace
 
@@ -54,7 +53,7 @@ void RocksStore::read_narrowed(ReadCommand command, base::Deadline deadline, Rea
     RocksView view(db(), {.snapshot = fixed ? snapshot->get() : nullptr,
                           .memory_only = true,
                           .steps_max = kStepsHereMax,
-                          .bytes_per_step = kBytesPerStep});
+                          .bytes_per_step = kBytesPerLookedStep});
     const auto contents_here = [this](const ReadCommand& part) { return contents_of(part); };
     auto result = storage::read_by_index({view, *maker, contents_here}, command, limits);
     if (!view.gave_up()) {

@@ -7,7 +7,6 @@ namespace {
 
 /// Of a read on the loop.
 constexpr uint64_t kStepsHereMax = 1'000;
-constexpr uint32_t kBytesPerStep = 64;  // rows are looked into
 
 }  // namespace
 
@@ -33,7 +32,7 @@ void RocksStore::ViewSide::read(base::Deadline deadline, std::function<Result<vo
     RocksView view(store_.db(), {.snapshot = fixed ? snapshot->get() : nullptr,
                                  .memory_only = true,
                                  .steps_max = kStepsHereMax,
-                                 .bytes_per_step = kBytesPerStep});
+                                 .bytes_per_step = kBytesPerLookedStep});
     Result<void> result = work(view);
     if (!view.gave_up()) {
       if (!result) store_.heed(result.error());

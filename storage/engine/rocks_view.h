@@ -17,14 +17,16 @@ class Snapshot;
 
 namespace tetrad::storage {
 
+/// RocksViewOptions::bytes_per_step of reads that look into values, as for the words of an index.
+inline constexpr uint32_t kBytesPerLookedStep = 64;
+
 /// What a view may touch and where it looks first. The snapshot, the cache and the runs outlive it.
 struct RocksViewOptions {
   const rocksdb::Snapshot* snapshot = nullptr;
   /// On the loop: give up instead of reading a file, or after this many steps.
   bool memory_only = false;
   uint64_t steps_max = UINT64_MAX;
-  /// Bytes of a value that take as long as one step. Copying 4 KiB does; whoever looks into values,
-  /// as for the words of an index, counts fewer.
+  /// Bytes of a value that take as long as one step: to copy them, or see kBytesPerLookedStep.
   uint32_t bytes_per_step = 4096;
   /// Values of more merge operands are remembered.
   size_t operands_max = SIZE_MAX;
