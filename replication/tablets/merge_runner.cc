@@ -120,9 +120,10 @@ void MergeRunner::hold_pairs() {
   for (const PairPtr& pair : pairs_) held.insert({pair->halves.left, pair->halves.right});
   // The end of the last pair is said once: others may merge or move its tablets then.
   if (!held.empty() || has_told_) {
+    const Bytes body = encode_held_tablets(held);
     for (const auto& [host, node] : meta_.snapshot()->nodes) {
       if (host == meta_.self() || !meta_.is_live(host)) continue;
-      rpc_.one_way(host, 0, Verb::kHoldTablets, encode_held_tablets(held));
+      rpc_.one_way(host, 0, Verb::kHoldTablets, body);
     }
     has_told_ = !held.empty();
   }
