@@ -79,7 +79,7 @@ std::vector<Verb> cluster_verbs() {
           .done_by(remove_node),
       Verb("decommission", "The node gives its replicas to others, leaves the cluster and stops")
           .with({kNoWait,
-                 {"-f --force", "", "", "a node that may not leave is told why"},
+                 {"-f --force", "", "", "the answer says why a node may not leave"},
                  {"--cancel", "", "It stays, with what it has not given away yet"}})
           .done_by(decommission),
   };
