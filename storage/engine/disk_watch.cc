@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file system under RocksDB that notes failed syncs, and failed appends to the log, before
-// RocksDB hears of them.
+// A file system under RocksDB that notes failed syncs, failed appends to the log and failed reads of
+// tables, before RocksDB hears of them.
 #include "storage/engine/disk_watch.h"
 
 #include <rocksdb/env.h>
@@ -62,6 +62,33 @@ class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
   const std::shared_ptr<DiskWatch> watch_;
 };
 
+/// Tables are read through these two calls alone: neither reads ahead by threads of its own nor
+/// asynchronous reads are used.
+class WatchedTable final : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  WatchedTable(std::unique_ptr<rocksdb::FSRandomAccessFile> file, std::shared_ptr<DiskWatch> watch)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), watch_(std::move(watch)) {}
+  IOStatus Read(uint64_t offset, size_t bytes, const IOOptions& options, rocksdb::Slice* result,
+                char* scratch, IODebugContext* debug) const override {
+    return noted_read(
+        FSRandomAccessFileOwnerWrapper::Read(offset, bytes, options, result, scratch, debug));
+  }
+  IOStatus MultiRead(rocksdb::FSReadRequest* requests, size_t count, const IOOptions& options,
+                     IODebugContext* debug) override {
+    IOStatus status = FSRandomAccessFileOwnerWrapper::MultiRead(requests, count, options, debug);
+    for (size_t i = 0; i < count; ++i) (void)noted_read(requests[i].status);
+    return noted_read(std::move(status));
+  }
+
+ private:
+  IOStatus noted_read(IOStatus status) const {
+    if (status.IsIOError()) watch_->note_failed_read();
+    return status;
+  }
+
+  const std::shared_ptr<DiskWatch> watch_;
+};
+
 class WatchedDirectory final : public rocksdb::FSDirectoryWrapper {
  public:
   WatchedDirectory(std::unique_ptr<rocksdb::FSDirectory> directory, std::string name,
@@ -97,6 +124,13 @@ class WatchedFiles final : public rocksdb::FileSystemWrapper {
                               std::unique_ptr<rocksdb::FSWritableFile>* file,
                               IODebugContext* debug) override {
     return watch(FileSystemWrapper::ReopenWritableFile(name, options, file, debug), name, file);
+  }
+  IOStatus NewRandomAccessFile(const std::string& name, const rocksdb::FileOptions& options,
+                               std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                               IODebugContext* debug) override {
+    IOStatus made = FileSystemWrapper::NewRandomAccessFile(name, options, file, debug);
+    if (made.ok()) *file = std::make_unique<WatchedTable>(std::move(*file), watch_);
+    return made;
   }
   IOStatus NewDirectory(const std::string& name, const IOOptions& options,
                         std::unique_ptr<rocksdb::FSDirectory>* directory,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the file system did to a database, seen from below RocksDB. RocksDB's statuses do not
-// distinguish a failed sync from a failed write, and syncing its log after a failed append ends the
-// process by an assertion.
+// distinguish a failed sync from a failed write or a failed read, and syncing its log after a failed
+// append ends the process by an assertion.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -35,6 +36,10 @@ class DiskWatch {
     return failed_sync_;
   }
 
+  /// A block that the disk does not give harms only what stands in it.
+  void note_failed_read() { read_failed_.store(true, std::memory_order_relaxed); }
+  bool read_failed() const { return read_failed_.load(std::memory_order_relaxed); }
+
   /// Before RocksDB hears of it: a sync of the log that has begun ends first.
   void note_failed_append() {
     std::unique_lock lock(mutex_);
@@ -64,6 +69,7 @@ class DiskWatch {
   std::condition_variable idle_;
   int log_syncs_ = 0;
   bool append_failed_ = false;
+  std::atomic<bool> read_failed_ = false;
   std::optional<std::string> failed_sync_;
 };
 

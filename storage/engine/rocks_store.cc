@@ -258,11 +258,13 @@ Scrub::Actions RocksStore::scrub_actions() {
 
 // Errors come on RocksDB's threads: they are taken up on the loop.
 void RocksStore::listen_to(BackgroundErrors& errors) {
-  errors.deliver_to([this, alive = std::weak_ptr<bool>(alive_),
-                     reactor = &reactor_](const rocksdb::Status& error) {
-    reactor->post_from_any_thread([this, alive, error] {
+  errors.deliver_to([this, alive = std::weak_ptr<bool>(alive_), reactor = &reactor_](
+                        const rocksdb::Status& error, BackgroundWork work) {
+    reactor->post_from_any_thread([this, alive, error, work] {
       const auto still = alive.lock();
-      if (still && *still && !closed_) health_.take(error, "flushing or compacting");
+      if (!still || !*still || closed_) return;
+      if (work == BackgroundWork::kCompaction) return health_.take_of_compaction(error);
+      health_.take(error, "flushing");
     });
   });
 }

@@ -40,13 +40,16 @@ Bytes probe_key() {
 
 class BackgroundErrors::Impl final : public rocksdb::EventListener {
  public:
-  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
+    const auto work = reason == rocksdb::BackgroundErrorReason::kCompaction
+                          ? BackgroundWork::kCompaction
+                          : BackgroundWork::kOther;
     const std::lock_guard lock(mutex_);
     // Errors before the store is made: the first one is kept, it says why.
     if (listener_) {
-      listener_(*error);
+      listener_(*error, work);
     } else if (early_.empty()) {
-      early_.push_back(*error);
+      early_.emplace_back(*error, work);
     }
   }
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
@@ -57,13 +60,13 @@ class BackgroundErrors::Impl final : public rocksdb::EventListener {
     const std::lock_guard lock(mutex_);
     listener_ = std::move(listener);
     if (!listener_) return;
-    for (const rocksdb::Status& error : std::exchange(early_, {})) listener_(error);
+    for (const auto& [error, work] : std::exchange(early_, {})) listener_(error, work);
   }
 
  private:
   std::mutex mutex_;
   Listener listener_;
-  std::vector<rocksdb::Status> early_;
+  std::vector<std::pair<rocksdb::Status, BackgroundWork>> early_;
 };
 
 BackgroundErrors::BackgroundErrors() : impl_(std::make_shared<Impl>()) {}
@@ -99,14 +102,7 @@ void StoreHealth::take(const rocksdb::Status& error, std::string_view what) {
   // written (storage/README.md, disks in trouble).
   if (const auto failed_sync = actions_.database()->watch().failed_sync())
     return become(StoreState::kFailed, "a sync failed, " + *failed_sync);
-  // RocksDB refuses writes after a corruption; opened anew without compactions, it goes on with
-  // what is good.
-  if (error.IsCorruption()) {
-    take_damage(error.ToString());
-    compacts_ = false;
-    if (!trying_) reopen();
-    return;
-  }
+  if (error.IsCorruption()) return go_on_damaged(error.ToString());
   // Neither corruption nor room: nobody knows what it means.
   if (!is_want_of_room(error))
     return become(StoreState::kFailed, fmt::format("{}: {}", what, error.ToString()));
@@ -115,6 +111,26 @@ void StoreHealth::take(const rocksdb::Status& error, std::string_view what) {
                                                 : name_ + ": " + error.ToString());
     try_later();
   }
+}
+
+// RocksDB's status names neither the file nor the call, so the disk is asked whether it has refused
+// a read. An error of writing that comes at the same time leaves no result of the compaction behind,
+// and the next write of anything else meets it again.
+void StoreHealth::take_of_compaction(const rocksdb::Status& error) {
+  const std::shared_ptr<RocksDatabase> database = actions_.database();
+  const bool is_unread = error.IsIOError() && !is_want_of_room(error) && database != nullptr &&
+                         database->watch().read_failed() && !database->watch().failed_sync();
+  if (!is_unread || stopped_ || status_.state == StoreState::kFailed)
+    return take(error, "compacting");
+  go_on_damaged(error.ToString());
+}
+
+// RocksDB refuses writes after such a compaction; opened anew without compactions, it goes on with
+// what is good.
+void StoreHealth::go_on_damaged(const std::string& what) {
+  take_damage(what);
+  compacts_ = false;
+  if (!trying_) reopen();
 }
 
 // Damage outlives everything but the folder: a restart that forgot it would make the store a source

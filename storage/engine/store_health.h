@@ -5,8 +5,8 @@
 //                             room? RocksDB resumes on a maintenance thread and a record is written
 //                             and synced; if it cannot resume, it is closed and opened in place.
 //   a write takes too long    hung: writes are refused until it comes back.
-//   damaged files             damaged: a compaction that met one stops RocksDB, so it is opened in
-//                             place without compactions; writes go on.
+//   damaged files, blocks     damaged: a compaction that met one stops RocksDB, so it is opened in
+//   that the disk withholds   place without compactions; writes go on.
 //   any sync that failed, any failed for good: nothing more is written, synced or closed, for the
 //   other error of a write    page cache may show what the disk does not have (fsyncgate).
 #pragma once
@@ -28,10 +28,13 @@ class EventListener;
 
 namespace tetrad::storage {
 
+/// Which work of RocksDB met an error: only a compaction can leave its input as it is.
+enum class BackgroundWork : uint8_t { kCompaction, kOther };
+
 /// Receives errors of flushes and compactions, on RocksDB's threads. One for each open database.
 class BackgroundErrors {
  public:
-  using Listener = std::function<void(const rocksdb::Status&)>;
+  using Listener = std::function<void(const rocksdb::Status&, BackgroundWork)>;
 
   BackgroundErrors();
   ~BackgroundErrors();
@@ -74,6 +77,8 @@ class StoreHealth {
   const StoreStatus& status() const { return status_; }
   /// A write or a sync has failed, or a flush or compaction.
   void take(const rocksdb::Status& error, std::string_view what);
+  /// A compaction has failed. Where it could not read, nothing that was written is in doubt.
+  void take_of_compaction(const rocksdb::Status& error);
   /// A read met damaged data.
   void take_damage(const std::string& what);
   /// As take_damage(), of an earlier life.
@@ -91,6 +96,7 @@ class StoreHealth {
   };
   static Attempt resume(RocksDatabase& database);
   void become(StoreState state, std::string reason);
+  void go_on_damaged(const std::string& what);
   void try_later();
   void try_again();
   void reopen();
