@@ -74,6 +74,9 @@ Result<void> check_values(const Operation& operation, std::span<const Cell> cell
   return guard.check_collection(column.name, bytes, items);
 }
 
+/// Of one operation, for one index.
+constexpr uint64_t kClaimBytesMax = 16 << 20;
+
 Result<void> check_size(const IndexLimit& limit, uint64_t bytes) {
   if (bytes <= limit.bytes_max) return {};
   return fail(ErrorCode::kInvalid,
@@ -103,36 +106,45 @@ Result<void> check_indexed(const Operation& operation, std::span<const Cell> cel
   return {};
 }
 
-/// Claims are written in one piece, so their work counts before it is done: 27 ns a byte, four times
-/// since a request may do four times the work that its time has room for.
-Result<void> spend_claims(WorkMeter* work, uint64_t claim_bytes) {
+/// `claims` of one row, each with the whole primary key, are written in one piece. Their work counts
+/// before it is done: 27 ns a byte, four times since a request may do four times the work that its
+/// time has room for. Errors: kInvalid; the timeout of `work`, which counts the rows of a batch
+/// together.
+Result<void> spend_claims(const IndexLimit& limit, std::string_view what, uint64_t claims,
+                          uint64_t key_bytes, WorkMeter* work) {
   constexpr uint64_t kNsPerClaimByte = 4 * 27;
-  return work == nullptr ? Result<void>() : work->spend(kNsPerClaimByte * claim_bytes);
+  if (claims * key_bytes > kClaimBytesMax)
+    return fail(ErrorCode::kInvalid,
+                "Cannot index {} {} of a row whose primary key has {} bytes for index {} (maximum "
+                "allowed product={})",
+                claims, what, key_bytes, limit.title, kClaimBytesMax);
+  return work == nullptr ? Result<void>() : work->spend(kNsPerClaimByte * claims * key_bytes);
 }
 
-/// Each word that an index keeps is a claim with the whole primary key. Errors: kInvalid; the
-/// timeout of `work`, which counts the rows of a batch together.
-Result<void> check_words(std::span<const IndexLimit> limits, size_t key_bytes, BytesView value,
+/// Each word that an index keeps is a claim.
+Result<void> check_words(const IndexLimit& limit, size_t key_bytes, BytesView value,
                          WorkMeter* work) {
-  constexpr size_t kClaimBytesMax = 16 << 20;
   constexpr size_t kUsualWordBytes = 4;
+  // No analysis makes more than four terms of a byte; most writes are let through here.
+  if (4 * value.size() * key_bytes <= kClaimBytesMax)
+    return spend_claims(limit, "words", value.size() / kUsualWordBytes, key_bytes, work);
+  std::vector<Bytes> terms;
+  TETRAD_TRY_VOID(limit.words->add_value(value, terms));
+  return spend_claims(limit, "words", terms.size(), key_bytes, work);
+}
+
+/// What one operation on a column claims: a word, or an element, for each of its `cells`.
+Result<void> check_claims(std::span<const IndexLimit> limits, size_t key_bytes,
+                          std::span<const Cell> cells, WorkMeter* work) {
+  const auto is_value = [](const Cell& cell) { return cell.kind == CellKind::kValue; };
   for (const IndexLimit& limit : limits) {
-    if (!limit.words) continue;
-    // No analysis makes more than four terms of a byte; most writes are let through here.
-    if (4 * value.size() * key_bytes <= kClaimBytesMax) {
-      TETRAD_TRY_VOID(spend_claims(work, value.size() / kUsualWordBytes * key_bytes));
+    if (!limit.words) {
+      TETRAD_TRY_VOID(
+          spend_claims(limit, "elements", std::ranges::count_if(cells, is_value), key_bytes, work));
       continue;
     }
-    std::vector<Bytes> terms;
-    TETRAD_TRY_VOID(limit.words->add_value(value, terms));
-    if (terms.size() * key_bytes <= kClaimBytesMax) {
-      TETRAD_TRY_VOID(spend_claims(work, terms.size() * key_bytes));
-      continue;
-    }
-    return fail(ErrorCode::kInvalid,
-                "Cannot index {} words of a row whose primary key has {} bytes for index {} "
-                "(maximum allowed product={})",
-                terms.size(), key_bytes, limit.title, kClaimBytesMax);
+    for (const Cell& cell : cells)
+      if (is_value(cell)) TETRAD_TRY_VOID(check_words(limit, key_bytes, cell.value, work));
   }
   return {};
 }
@@ -162,10 +174,8 @@ Result<bool> CellMaker::add(const Operation& operation, const Place& place,
   }
   if (!operation.index_limits.empty()) {
     TETRAD_TRY_VOID(check_indexed(operation, std::span(cells).subspan(first)));
-    for (const Cell& cell : std::span(cells).subspan(first))
-      if (cell.kind == CellKind::kValue)
-        TETRAD_TRY_VOID(check_words(operation.index_limits, place.key_bytes(), cell.value,
-                                    context_.functions.work));
+    TETRAD_TRY_VOID(check_claims(operation.index_limits, place.key_bytes(),
+                                 std::span(cells).subspan(first), context_.functions.work));
   }
   if (operation.vector_index) {
     for (const Cell& cell : std::span(cells).subspan(first))
@@ -186,8 +196,7 @@ Result<void> CellMaker::check_key(std::span<const IndexLimit> limits, const Plac
     TETRAD_TRY(const OptionalBytes value, limit.words->clustering_value(place.clustering_key));
     if (!value) continue;
     TETRAD_TRY_VOID(check_size(limit, value->size()));
-    TETRAD_TRY_VOID(
-        check_words(std::span(&limit, 1), place.key_bytes(), *value, context_.functions.work));
+    TETRAD_TRY_VOID(check_words(limit, place.key_bytes(), *value, context_.functions.work));
   }
   return {};
 }

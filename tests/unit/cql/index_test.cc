@@ -161,6 +161,20 @@ TEST_CASE_METHOD(Fixture, "words of SASI indexes have limits") {
   };
   run(batch_of(2));
   CHECK(error(batch_of(60)).starts_with("Operation timed out"));
+  // So are the elements of a collection.
+  run("CREATE TABLE y (p text PRIMARY KEY, s set<int>)");
+  run("CREATE INDEX ys ON y (s)");
+  std::string elements;
+  for (int i = 0; i < 3000; ++i) elements += (i == 0 ? "" : ",") + std::to_string(i);
+  const auto update = [&](size_t key_bytes) {
+    return "UPDATE y SET s = s + {" + elements + "} WHERE p = '" + std::string(key_bytes, 'p') +
+           "'";
+  };
+  run(update(5592));
+  CHECK(error(update(5593)) ==
+        "Cannot index 3000 elements of a row whose primary key has 5593 bytes for index ys on "
+        "ks.y(s) (maximum allowed product=16777216)");
+  run("UPDATE y SET s = s - {" + elements + "} WHERE p = '" + std::string(60'000, 'p') + "'");
   // Without a word nothing can match, and nothing is read.
   CHECK_FALSE(looked_at("SELECT k FROM t WHERE b LIKE '!!'"));
   CHECK(rows("SELECT k FROM t WHERE b LIKE '!!'").empty());
