@@ -260,10 +260,15 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
   });
   const bool is_of_two = state->data_centers == nullptr && old_set.size() == 2 &&
                          new_set.size() <= 2 && stays != old_set.end();
-  // Of a damaged one that stays not everything can be read, and there is no way back from here: it
-  // is replaced by what comes after this change.
-  const bool is_settled = is_of_two && (added_members(*tablet).empty() ||
-                                        meta_.state_of(*stays) == storage::StoreState::kDamaged);
+  // Of a damaged one, whether it stays or comes, not everything can be read, and there is no way back
+  // from here: it is replaced by what comes after this change. The one that comes takes nothing with
+  // it, since the one that stays has it all.
+  const auto is_damaged = [this](const StoreAddress& member) {
+    return meta_.state_of(member) == storage::StoreState::kDamaged;
+  };
+  const std::vector<StoreAddress> added = added_members(*tablet);
+  const bool is_settled =
+      is_of_two && (added.empty() || is_damaged(*stays) || std::ranges::any_of(added, is_damaged));
   if (is_settled || (is_of_two && TETRAD_MUTANT(two_not_settled))) return reply.ok(Bytes(1, '\1'));
   const auto known = settling_.find(tablet->id);
   if (known != settling_.end() && known->second.epoch == tablet->epoch)
