@@ -94,8 +94,8 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
     store_.read_page(replica, pace_of(replica).page_hints, std::move(take));
     Result<HintStore::Page> page = co_await read;
     if (!page) {
-      logger_.error("hints do not read host={} error={}", replica.host.to_string(),
-                    page.error().message);
+      logger_.error("hints do not read host={} address={} error={}", replica.host.to_string(),
+                    meta_.snapshot()->address_of(replica.host), page.error().message);
       slow_down(replica, false);
       break;
     }
@@ -123,7 +123,9 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
     pace.page_hints = std::min(pace.page_hints * 2, options_.page_hints);
     co_await base::sleep_for(reactor_, options_.pause_between_pages_us);
   }
-  if (sent != 0) logger_.info("hints replayed host={} count={}", replica.host.to_string(), sent);
+  if (sent != 0)
+    logger_.info("hints replayed host={} address={} count={}", replica.host.to_string(),
+                 meta_.snapshot()->address_of(replica.host), sent);
   TETRAD_ASSERT(under_way_.contains(replica));
   under_way_.erase(replica);
 }

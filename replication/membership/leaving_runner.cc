@@ -51,13 +51,14 @@ void LeavingRunner::look() {
 
 /// Refused or lost: the next look repeats it.
 Task<void> LeavingRunner::set_state(HostId host, NodeState state) {
+  const std::string address = meta_.snapshot()->address_of(host);
   MetaCommandBody body(SetNodeState{host, state});
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
   Result<MetaIndex> done = co_await meta_.propose(std::move(body), deadline);
   TETRAD_ASSERT(proposing_);
   proposing_ = false;
   if (done && state == NodeState::kRemoved)
-    logger_.info("node removed from the cluster host={}", host.to_string());
+    logger_.info("node removed from the cluster host={} address={}", host.to_string(), address);
 }
 
 }  // namespace tetrad::replication

@@ -55,11 +55,16 @@ void Membership::set_hosts(const MetaState& state) {
       filling_disks_.erase(host);  // listeners hear of the new state anyway
       keep_troubles(host, {});
     } else {
-      hosts_.try_emplace(host, options_.heartbeat_us);
+      hosts_.try_emplace(host, options_.heartbeat_us).first->second.address = node.address;
     }
   }
   if (std::exchange(is_known_, is_known_ || state.nodes.contains(rpc_.self()))) return;
   if (is_known_ && !hosts_.empty()) watch_.joined();
+}
+
+std::string_view Membership::address_of(HostId host) const {
+  const auto found = hosts_.find(host);
+  return found == hosts_.end() ? "this node" : std::string_view(found->second.address);
 }
 
 // Fields in this order; a later program appends (membership.h has the grammar).
@@ -113,8 +118,8 @@ void Membership::note_stores(HostId host, std::vector<storage::StoreState> store
       return i < states.size() ? states[i] : storage::StoreState::kServing;
     };
     if (state_in(stores) == state_in(found->second.stores)) continue;
-    logger_.warn("a node's store has changed host={} store={} is={}", host.to_string(), i,
-                 storage::name_of(state_in(stores)));
+    logger_.warn("a node's store has changed host={} address={} store={} is={}", host.to_string(),
+                 found->second.address, i, storage::name_of(state_in(stores)));
   }
   keep_troubles(host, stores);
   found->second.stores = std::move(stores);
@@ -142,8 +147,9 @@ void Membership::note_facts(HostId from, Host& host, uint64_t start_number, Fact
   known.resize(std::max(known.size(), told.stores.size()));
   for (size_t i = 0; i < told.stores.size(); ++i) {
     if (told.stores[i].behind != known[i].behind)
-      logger_.info("a node's store {} host={} store={}",
-                   told.stores[i].behind ? "is behind" : "is behind no more", from.to_string(), i);
+      logger_.info("a node's store {} host={} address={} store={}",
+                   told.stores[i].behind ? "is behind" : "is behind no more", from.to_string(),
+                   host.address, i);
     // Numbers of one life only rise, whatever order messages come in.
     told.stores[i].written = std::max(told.stores[i].written, known[i].written);
     told.stores[i].durable = std::max(told.stores[i].durable, known[i].durable);
@@ -177,8 +183,9 @@ void Membership::note_lost(HostId by, uint32_t store, uint64_t told) {
   lost_.resize(options_.whole.size());
   if (lost_[store]) return;
   lost_[store] = true;
-  logger_.warn("a store has less than it once told another node store={} told={} found={} by={}",
-               store, told, options_.whole[store], by.to_string());
+  logger_.warn(
+      "a store has less than it once told another node store={} told={} found={} by={} address={}",
+      store, told, options_.whole[store], by.to_string(), address_of(by));
   if (store_lost_) store_lost_(store);
 }
 
@@ -210,8 +217,8 @@ void Membership::note_disk_usage(HostId host, DiskUsage usage) {
   else
     filling_disks_.erase(known);
   if (host != rpc_.self())
-    logger_.info("the use of a node's disk has changed host={} is={}", host.to_string(),
-                 name_of(usage));
+    logger_.info("the use of a node's disk has changed host={} address={} is={}", host.to_string(),
+                 address_of(host), name_of(usage));
   if (liveness_) liveness_(host, is_live(host));
 }
 
@@ -329,8 +336,9 @@ void Membership::note_clocks(HostId from, Host& host, const Heartbeat& heard) {
   }
   const bool followed = clock_.observe(heard.clock_us, reactor_);
   if (!followed && !host.clock_refused) {
-    logger_.warn("the clock of a node is too far ahead and not followed host={} ahead_ms={}",
-                 from.to_string(), (heard.clock_us - clock_.own_us(reactor_)) / 1000);
+    logger_.warn(
+        "the clock of a node is too far ahead and not followed host={} address={} ahead_ms={}",
+        from.to_string(), host.address, (heard.clock_us - clock_.own_us(reactor_)) / 1000);
   }
   host.clock_refused = !followed;
 }

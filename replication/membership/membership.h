@@ -137,6 +137,7 @@ class Membership {
   struct Host {
     explicit Host(int64_t expected_us) : detector(expected_us) {}
     FailureDetector detector;
+    std::string address;  // for people
     bool live = false;
     std::vector<storage::StoreState> stores;  // by number; empty: all serve
     MetaIndex applied;
@@ -158,6 +159,8 @@ class Membership {
   void note_clocks(HostId from, Host& host, const Heartbeat& heard);
   void note_live(const RpcContext& context, Host& host, bool started_anew);
   Bytes heartbeat(const Host& to) const;
+  /// For people, who know a node by where it is reached.
+  std::string_view address_of(HostId host) const;
   void judge_clock();
   void note_facts(HostId from, Host& host, uint64_t start_number, FactsTold told);
   void compare_told(HostId from, const LifeHeard& known);

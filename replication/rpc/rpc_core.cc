@@ -18,6 +18,7 @@
 
 #include "base/assert.h"
 #include "base/data_mutants.h"
+#include "replication/rpc/verb_names.h"
 
 namespace tetrad::replication {
 
@@ -237,14 +238,14 @@ void RpcNode::Core::on_timer() {
   for (const uint64_t id : due) {
     TETRAD_ASSERT((id & kSlotMask) < pending.size());
     const Pending& waiting = pending[id & kSlotMask];
-    const int verb = static_cast<int>(waiting.verb);
+    const std::string_view what = name_of(waiting.verb);
     const std::string peer = waiting.peer == nullptr || waiting.peer->endpoint.empty()
                                  ? std::string()
                                  : " from " + waiting.peer->endpoint;
     auto done = take_pending(id);
     if (!done) continue;
     metrics.timed_out.add();
-    tell(*done, fail(ErrorCode::kTimedOut, "no answer in time{} (verb {})", peer, verb));
+    tell(*done, fail(ErrorCode::kTimedOut, "no answer in time{} to \"{}\"", peer, what));
   }
 }
 

@@ -176,8 +176,9 @@ void MoveRunner::look_at_troubles(const MetaState& state) {
   const auto now = vacating_.store();
   if (!now || now == before) return;
   metrics_.vacated.add();
-  logger_.warn("tablets leave a store because of its disk host={} store={} is={}",
-               now->host.to_string(), now->store, storage::name_of(meta_.state_of(*now)));
+  logger_.warn("tablets leave a store because of its disk host={} address={} store={} is={}",
+               now->host.to_string(), state.address_of(now->host), now->store,
+               storage::name_of(meta_.state_of(*now)));
 }
 
 StoreOutlook MoveRunner::outlook_of(const StoreAddress& member) const {
