@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the answers of a round of messages, of each set of a tablet by itself (design, rule 9).
-// Pure.
+// Counts the answers of a round of messages, of each set of a tablet by itself (design, rule 9): while
+// members change, a member of both sets counts in each, and an answer of one set is worth nothing to
+// the other. Pure.
 #pragma once
 
 #include <optional>
@@ -10,7 +11,8 @@
 
 namespace tetrad::replication {
 
-/// The tallies of one set, or of both while members change. Each member answers once.
+/// The tallies of one set, or of both while members change. Each member answers once; what comes from
+/// a store that is in neither set is not counted. Lives as long as its round, on the shard's thread.
 class SetsTally {
  public:
   /// `need_of(set)`: what is needed of a set; all of its members together meet it.
@@ -29,6 +31,8 @@ class SetsTally {
     if (!new_) return;
     if (const int at = index_in(sets_->new_set, from); at >= 0) new_->on_failure(at);
   }
+  /// A set that cannot meet its need any more decides for both: the round has failed. Else the one
+  /// that is still open does, and the round has succeeded when both have.
   WriteTally::Verdict verdict() const {
     const auto first = old_.verdict();
     if (!new_ || first == WriteTally::Verdict::kFailed) return first;
@@ -46,7 +50,7 @@ class SetsTally {
  private:
   const WriteSets* sets_;  // outlive it
   WriteTally old_;
-  std::optional<WriteTally> new_;
+  std::optional<WriteTally> new_;  // unset: the members do not change
 };
 
 }  // namespace tetrad::replication

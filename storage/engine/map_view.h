@@ -11,7 +11,8 @@
 
 namespace tetrad::storage {
 
-/// Its map does not change while it is used.
+/// Goes over the keys within its bounds, both ways. Its map does not change while it is used, and
+/// outlives it; key() and value() are good until the next move.
 class MapIterator final : public KeyIterator {
  public:
   MapIterator(const MemoryArea::Map& map, KeyView::Bounds bounds)
@@ -42,11 +43,12 @@ class MapIterator final : public KeyIterator {
   }
 
   const MemoryArea::Map& map_;
-  const KeyView::Bounds bounds_;
-  MemoryArea::Map::const_iterator at_;
+  const KeyView::Bounds bounds_;        // start is inside, end is not
+  MemoryArea::Map::const_iterator at_;  // meaningful while valid_
 };
 
-/// The newest state of an area: what is read while nothing is written is consistent.
+/// The newest state of an area, without a snapshot: what is read within one event of the simulation is
+/// consistent, since nothing is written meanwhile. The map outlives it.
 class MapView final : public KeyView {
  public:
   explicit MapView(const MemoryArea::Map& map) : map_(map) {}
