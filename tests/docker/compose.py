@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Four nodes by docker/compose.yaml, then four with TLS and a password by docker/compose.secure.yaml, used from the host by the
-# Python driver; a node is killed and started again. Volumes, network and published address are of this test alone. Last line
+# Four nodes by docker/compose.yaml, four with TLS and a password by docker/compose.secure.yaml, four on ports of the host by
+# docker/compose.published.yaml, used from the host by the Python driver; a node is killed and started again. Volumes, network and published address are of this test alone. Last line
 # N passed, N failed. compose.py IMAGE
 import json
 import os
@@ -47,15 +47,24 @@ def program():
 class Project:
     """The services of some compose files under names of this test, so that nobody's volumes are touched."""
 
-    def __init__(self, command, image, folder, secure):
+    def __init__(self, command, image, folder, secure, published=False):
         kept = list(NODES) + (["certificates", "authority"] if secure else [])
         services = list(NODES) + (["certificates"] if secure else [])
-        own = {"services": {name: {"image": image} for name in services},
+        # A script of each node, that the first one's run leaves nothing to do for.
+        scripts = folder / "scripts"
+        scripts.mkdir()
+        scripts.chmod(0o755)
+        (scripts / "1.cql").write_text(
+            "CREATE KEYSPACE IF NOT EXISTS scripted WITH replication = {'class': 'NetworkTopologyStrategy', "
+            "'replication_factor': 3};\n")
+        mount = {"volumes": ["%s:/docker-entrypoint-initdb.d:ro" % scripts]}
+        own = {"services": {name: dict(image=image, **(mount if name == "node2" else {})) for name in services},
                "volumes": {name: {"name": "tetrad_test_%s" % name} for name in kept},
                # docker-compose 1.29 takes a network's last description whole.
                "networks": {"ring": {"name": "tetrad_test_ring", "ipam": {"config": [{"subnet": "172.30.42.0/24"}]}}}}
         (folder / "own.yaml").write_text(json.dumps(own))
-        files = ["compose.yaml"] + (["compose.secure.yaml"] if secure else [])
+        files = ["compose.yaml"] + (["compose.secure.yaml"] if secure else []) + (
+            ["compose.published.yaml"] if published else [])
         # The project's directory is the files' own, which relative paths in them start from.
         self.command = command + ["-p", "tetrad_test"]
         for name in files:
@@ -166,6 +175,38 @@ def check_locked(project, folder):
     return {"ssl_context": tls, "auth_provider": user}
 
 
+def check_published():
+    """Each node on a port of the host, where an ordinary driver finds it from the first."""
+    cluster = Cluster([PUBLISHED], connect_timeout=30)
+    try:
+        session = cluster.connect()
+        end = time.monotonic() + 30
+        while time.monotonic() < end and not all(host.is_up for host in cluster.metadata.all_hosts()):
+            time.sleep(0.1)
+        found = sorted((host.endpoint.address, host.endpoint.port, host.is_up) for host in cluster.metadata.all_hosts())
+        check(found == [(PUBLISHED, port, True) for port in range(9042, 9046)], "a driver reaches all on the host: %s" % found)
+        asked = {session.execute("SELECT listen_address FROM system.local").one()[0] for _ in range(40)}
+        check(asked == set(NODES.values()), "each of them answers: %s" % sorted(asked))
+    finally:
+        cluster.shutdown()
+
+
+def part_published(command, image):
+    print("compose.yaml and compose.published.yaml:")
+    with tempfile.TemporaryDirectory() as name:
+        project = Project(command, image, Path(name), secure=False, published=True)
+        try:
+            project("down", "-v", check=False)
+            project("up", "--detach", "--no-build")
+            check(project.healthy(), "four nodes are healthy")
+            check_published()
+        except Exception as error:  # the line that counts is printed all the same
+            check(False, "%s: %s" % (type(error).__name__, error))
+            print(project("logs", "--tail", "20", check=False).stdout[-4000:])
+        finally:
+            project("down", "-v", check=False)
+
+
 def part(command, image, secure):
     print("%s:" % ("compose.yaml and compose.secure.yaml" if secure else "compose.yaml"))
     with tempfile.TemporaryDirectory() as name:
@@ -177,6 +218,9 @@ def part(command, image, secure):
             project("up", "--detach", "--no-build")
             check(project.healthy(), "four nodes are healthy after %.1f s" % (time.monotonic() - start))
             options = check_locked(project, folder) if secure else {}
+            scripted = ask(NODES["node1"], ["SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = 'scripted'"],
+                           **options)
+            check(scripted == [["scripted"]], "and the script of one of them has run")
             check_reached(project, options)
             check_kept(project, options)
         except Exception as error:  # the line that counts is printed all the same
@@ -195,6 +239,7 @@ def main(image):
     else:
         part(command, image, secure=False)
         part(command, image, secure=True)
+        part_published(command, image)
     print("%(passed)d passed, %(failed)d failed" % results)
     return results["failed"] != 0
 
