@@ -319,7 +319,8 @@ void MetaServiceImpl::manage_voters() {
     // removed.
     if (node.state == NodeState::kRemoved && !still_to_be_told(host)) continue;
     VoterCandidate candidate{host, node.data_center + "/" + node.rack};
-    candidate.leaving = node.state == NodeState::kLeaving || node.state == NodeState::kRemoved;
+    candidate.removed = node.state == NodeState::kRemoved;
+    candidate.leaving = node.state == NodeState::kLeaving || candidate.removed;
     for (const RaftPeerStatus& peer : peers) {
       if (peer.server != host) continue;
       candidate.away = peer.ticks_since_heard > away_ticks;

@@ -54,11 +54,13 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
   std::map<std::string, int> voters_on_rack;
   const VoterCandidate* away_voter = nullptr;
   const VoterCandidate* leaving_voter = nullptr;  // one that this leader may demote
+  bool votes_on = false;                          // one that leaves, and lives
   size_t voters = 0;                              // that stay
   for (const HostId voter : configuration.voters) {
     const VoterCandidate* node = find(nodes, voter);
     if (node == nullptr) continue;
     if (node->leaving) {
+      votes_on = votes_on || (!node->away && !node->removed);
       if (voter != self && (leaving_voter == nullptr || node->away)) leaving_voter = node;
       continue;
     }
@@ -78,7 +80,12 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
       promotable = &node;
   }
 
+  // Of three voters of whom one leaves the others would be an even two, for as long as moving its
+  // tablets takes. A dead voter goes first all the same: the one that leaves lives now.
+  const bool is_third =
+      votes_on && away_voter == nullptr && voters == 2 && configuration.voters.size() == 3;
   const size_t wanted = TETRAD_MUTANT(voters_even) && staying > 1 ? 2 : voters_wanted(staying);
+  if (is_third && voters >= wanted) return std::nullopt;
   if (voters >= wanted && leaving_voter != nullptr && may_lose(leaving_voter->host))
     return RaftMembershipChange{Kind::kDemote, leaving_voter->host};
   if (voters > wanted) {

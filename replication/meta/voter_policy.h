@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who votes in the metadata group: 1 of up to two nodes, 3 of up to four, 5 of more, over as many
-// racks as there are. Everyone else learns. A voter that is away for long is replaced. Pure.
+// racks as there are. Everyone else learns. A voter that is away for long is replaced. One that leaves
+// hands its vote to another node; where there is none, the third voter goes when it has left, since
+// two stop when either is lost. Pure.
 #pragma once
 
 #include <optional>
@@ -17,6 +19,7 @@ struct VoterCandidate {
   std::string rack;       // with its data centre
   bool away = false;      // not heard of for long
   bool leaving = false;   // on its way out: it votes no longer than it must
+  bool removed = false;   // it has left, and is about to hear of it; `leaving`, too
   bool caught_up = true;  // heard of just now, and its log is nearly the leader's
 };
 

@@ -251,6 +251,7 @@ TEST_CASE("who leaves votes no longer than it must") {
       // The leaving leader itself is never demoted; another one leads at last.
       for (int round = 0; round < 20; ++round) {
         const HostId self = round < 10 ? host(leader) : host(2);
+        candidates[0].removed = round >= 10;  // until then it may be the third of three
         const auto change = next_membership_change(configuration, candidates, self);
         if (!change) continue;
         CHECK_FALSE(
@@ -322,6 +323,37 @@ TEST_CASE("a leaving voter goes after the dead one, where two would be left") {
     configuration = *change_membership(configuration, *change);
   }
   CHECK_FALSE(next_membership_change(configuration, nodes, host(3)));
+}
+
+TEST_CASE("the third voter of two nodes that stay goes when it has left") {
+  RaftConfiguration configuration;
+  configuration.voters = {host(1), host(2), host(3)};
+  std::vector<VoterCandidate> nodes(3);
+  for (uint8_t i = 0; i < 3; ++i) nodes[i].host = host(static_cast<uint8_t>(i + 1));
+  nodes[2].leaving = true;
+  CHECK_FALSE(next_membership_change(configuration, nodes, host(1)));
+  nodes[2].removed = true;
+  for (const HostId expected : {host(3), host(2)}) {
+    const auto change = next_membership_change(configuration, nodes, host(1));
+    REQUIRE(change);
+    CHECK(change->kind == RaftMembershipChange::Kind::kDemote);
+    CHECK(change->server == expected);
+    configuration = *change_membership(configuration, *change);
+  }
+  CHECK(configuration.voters == std::vector<HostId>{host(1)});
+  // A fourth node takes its place at once.
+  configuration.voters = {host(1), host(2), host(3)};
+  configuration.learners = {host(4)};
+  nodes[2].removed = false;
+  nodes.push_back({.host = host(4), .rack = ""});
+  for (const auto kind :
+       {RaftMembershipChange::Kind::kPromote, RaftMembershipChange::Kind::kDemote}) {
+    const auto change = next_membership_change(configuration, nodes, host(1));
+    REQUIRE(change);
+    CHECK(change->kind == kind);
+    configuration = *change_membership(configuration, *change);
+  }
+  CHECK(configuration.voters == std::vector<HostId>{host(1), host(2), host(4)});
 }
 
 TEST_CASE("a second voter comes when the third can follow at once") {
