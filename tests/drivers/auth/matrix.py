@@ -194,7 +194,7 @@ def matrix(root, who):
 
 
 def computed_tables(root, who):
-    """All that there are: anybody may read what drivers need, and nothing else."""
+    """All that there are: anybody may read what drivers need, and nothing else; rights on a neighbour do not help."""
     free = {("system", name) for name in ("local", "peers", "peers_v2", "size_estimates", "table_estimates")}
     names = set()
     for schema in ("system_schema", "system_virtual_schema"):
@@ -202,15 +202,32 @@ def computed_tables(root, who):
             if keyspace.startswith("system") or keyspace == "tetrad":
                 names.add((keyspace, table))
     check(len(names) > 60, "only %d tables of system keyspaces" % len(names))
+    wrong = 0
     for keyspace, table in sorted(names):
         name = '%s."%s"' % (keyspace, table)
+        select = "SELECT * FROM %s LIMIT 1" % name
         is_free = keyspace in ("system_schema", "system_virtual_schema", "system_traces") or (keyspace, table) in free
-        check(is_refused(who, "SELECT * FROM %s LIMIT 1" % name) != is_free, "without a right: %s" % name)
+        check(is_refused(who, select) != is_free, "without a right: %s" % name)
         if is_free or keyspace == "system_auth":
             continue
+        for right in wrong_rights(keyspace, table, names):
+            root.execute("GRANT %s TO who" % right)
+            check(is_refused(who, select), "with %s: %s" % (right, name))
+            root.execute("REVOKE %s FROM who" % right)
+            wrong += 1
         root.execute("GRANT SELECT ON %s TO who" % name)
-        check(not is_refused(who, "SELECT * FROM %s LIMIT 1" % name), "with its right: %s" % name)
+        check(not is_refused(who, select), "with its right: %s" % name)
         root.execute("REVOKE SELECT ON %s FROM who" % name)
+        check(is_refused(who, select), "after its right went: %s" % name)
+    check(wrong > 150, "only %d wrong rights on tables of system keyspaces" % wrong)
+
+
+def wrong_rights(keyspace, table, names):
+    """To read its neighbours, tables of others, and all keyspaces, among which virtual ones do not count."""
+    neighbours = sorted(other for of, other in names if of == keyspace and other != table)
+    out = ['SELECT ON %s."%s"' % (keyspace, other) for other in neighbours[:1] + neighbours[-1:]]
+    out += ["SELECT ON ALL TABLES IN KEYSPACE m", "MODIFY ON ALL KEYSPACES"]
+    return out if keyspace in ("system", "system_distributed") else out + ["SELECT ON ALL KEYSPACES"]
 
 
 def everything_but_superuser(root, who):
