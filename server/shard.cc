@@ -200,7 +200,7 @@ void Shard::drain() {
 void Shard::stop_serving() {
   if (connections == nullptr) return;
   const auto open = connections->open;
-  for (const auto& connection : open) connection->close();
+  for (const auto& connection : open) connection->give_up();
   // Requests in flight are destroyed, not ended: this is the end of the process, after drain() had
   // its time.
   connections->tasks.destroy_all();

@@ -13,8 +13,9 @@
 //    together (connection_send.cc).
 // 7. request_done() reads on, if the connection had paused.
 //
-// Ends: close() at once; drain() and close_after_flush() after the answers in flight, then
-// linger(). Handlers of the socket and tasks hold a shared_ptr, so the object lives until the last
+// Ends: close() at once; close_after_flush() after the answers in flight, then linger(); drain() also
+// refuses what has come already and was not begun; give_up() tells what is in flight that it has no
+// answer. Handlers of the socket and tasks hold a shared_ptr, so the object lives until the last
 // one has run; each looks at phase_ first, since the socket may have been closed meanwhile.
 #include "server/connection/connection.h"
 
@@ -156,15 +157,19 @@ bool Connection::must_pause() {
 
 /// Who is paused has a request in flight or bytes unsent: their ends call this.
 void Connection::go_on_if_paused() {
-  if (!paused_ || taking_ || must_pause()) return;
+  if (!paused_ || taking_ || yielded_ || must_pause()) return;
   // What the decoder holds already waits in no socket: go on with it from the loop.
-  context_.reactor.post([self = shared_from_this()] { self->go_on(); });
+  go_on_later();
 }
 
-void Connection::go_on() {
-  caught([&] {
-    take_requests();
-    read();
+void Connection::go_on_later() {
+  yielded_ = true;
+  context_.reactor.post([self = shared_from_this()] {
+    self->yielded_ = false;
+    self->caught([&] {
+      self->take_requests();
+      self->read();
+    });
   });
 }
 
@@ -177,12 +182,7 @@ void Connection::take_requests() {
   for (int taken = 0; is_open() && !must_pause(); ++taken) {
     if (taken == kRequestsPerStepMax || bytes > kBytesPerStepMax ||
         context_.processor.worked_ns() - worked_ns > cql::WorkMeter::kTurnNs) {
-      // Other clients come in between.
-      yielded_ = true;
-      context_.reactor.post([self = shared_from_this()] {
-        self->yielded_ = false;
-        self->go_on();
-      });
+      go_on_later();  // other clients come in between
       break;
     }
     cql::Incoming incoming = decoder_.next();
@@ -305,13 +305,19 @@ bool Connection::has_room_for(const cql::Envelope& envelope) {
 void Connection::take(cql::Envelope envelope) {
   context_.metrics.requests.add();
   ++requests_;
+  is_quiet_ = false;
+  // Not begun, so a driver may ask another node whatever the request is: this is what the code says.
+  if (phase_ == Phase::kDraining) {
+    refuse(envelope, Error(ErrorCode::kBootstrapping, "this node serves no clients any more"));
+    return;
+  }
   auto decoded = cql::decode_request(envelope);
   if (!decoded) {
     refuse(envelope, decoded.error());
     return;
   }
   auto& message = decoded->message;
-  // First, so that no other message is answered before the login, not even OPTIONS.
+  // Before the others, so that none is answered before the login, not even OPTIONS.
   if (phase_ == Phase::kLogin) {
     take_login(std::move(envelope), *decoded);
     return;
@@ -348,11 +354,23 @@ void Connection::take(cql::Envelope envelope) {
   context_.tasks.spawn(run(shared_from_this(), std::move(envelope), std::move(*decoded)));
 }
 
+Connection::InFlight::InFlight(Connection& connection, cql::ReplyHead reply)
+    : head(reply), next(connection.first_in_flight_), link_(&connection.first_in_flight_) {
+  if (next != nullptr) next->link_ = &next;
+  *link_ = this;
+}
+
+Connection::InFlight::~InFlight() {
+  if (next != nullptr) next->link_ = link_;
+  *link_ = next;
+}
+
 // A static coroutine: `self` is a parameter and lives in its frame. process() answers errors of the
 // request itself and throws only where not even that was possible.
 Task<void> Connection::run(std::shared_ptr<Connection> self, cql::Envelope envelope,
                            cql::Request request) {
   const uint64_t bytes = envelope.body.size();
+  const InFlight in_flight(*self, head_of(envelope));
   try {
     co_await self->context_.processor.process(std::move(envelope), std::move(request),
                                               self->client_, self->encoder_.out());

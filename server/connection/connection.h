@@ -94,8 +94,12 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   ~Connection() override;
 
   void start();
-  /// Answers in flight are still sent; then the socket closes.
+  /// Answers in flight are still sent, what has come and was not begun is refused; then the socket
+  /// closes.
   void drain();
+  /// Tells each request in flight that it gets no answer, and closes. For the end of the process,
+  /// when no loop runs any more.
+  void give_up();
   /// At once.
   void close();
   ClientFacts facts() const;
@@ -106,10 +110,24 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void send_status_event(cql::StatusChange change, const cql::Inet& node) override;
 
  private:
-  /// kLogin: it has to log in, and may do nothing else. kClosing: what is in flight is still
-  /// answered. kLingering: the last word is out, what comes is dropped, so that no reset takes the
+  /// kLogin: it has to log in, and may do nothing else. kDraining: what still comes is refused.
+  /// kClosing: what is in flight is still answered. kLingering: the last word is out, what comes is dropped, so that no reset takes the
   /// word from the client.
-  enum class Phase : uint8_t { kNew, kLogin, kReady, kClosing, kLingering, kClosed };
+  enum class Phase : uint8_t { kNew, kLogin, kReady, kDraining, kClosing, kLingering, kClosed };
+
+  /// A request in flight, in a list of its connection's; lives in the frame of its task.
+  class InFlight {
+   public:
+    InFlight(Connection& connection, cql::ReplyHead reply);
+    ~InFlight();
+    InFlight(const InFlight&) = delete;
+    InFlight& operator=(const InFlight&) = delete;
+    const cql::ReplyHead head;
+    InFlight* next;
+
+   private:
+    InFlight** link_;  // what points to this one
+  };
 
   /// kUndecided: the first byte tells whether it is TLS.
   enum class Link : uint8_t { kPlain, kUndecided, kHandshake, kTls };
@@ -172,10 +190,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void take_login(cql::Envelope envelope, const cql::Request& request);
   static Task<void> log_in(std::shared_ptr<Connection> self, cql::Envelope envelope,
                            std::optional<Bytes> token);
-  /// Whether requests are taken.
-  bool is_open() const {
-    return phase_ == Phase::kNew || phase_ == Phase::kLogin || phase_ == Phase::kReady;
-  }
+  /// Whether requests are read.
+  bool is_open() const { return phase_ <= Phase::kDraining; }
   /// An ERROR as the answer to this envelope; the connection goes on.
   void refuse(const cql::Envelope& envelope, const Error& error);
   static Task<void> run(std::shared_ptr<Connection> self, cql::Envelope envelope,
@@ -189,8 +205,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   // Tells the shard's budget of answers how many bytes wait here unsent.
   void charge_answers();
   void go_on_if_paused();
-  /// In a step of the loop of its own.
-  void go_on();
+  /// Takes further requests in a step of the loop of its own.
+  void go_on_later();
   /// After an EVENT was appended: it leaves at the end of the turn.
   void event_sent();
   // A spare buffer of the shard for a large turn of answers, and back when they are sent.
@@ -203,6 +219,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   /// Sends the rest of wire_ as the client takes it.
   void write_more();
   void close_after_flush();
+  /// Of a connection that drains: looks again and again whether all is answered and nothing more
+  /// comes.
+  void await_quiet();
   /// The last answer is out: closes the sending half, and the rest when the client has closed.
   void linger();
   /// While it lingers: what still comes is read and dropped.
@@ -224,7 +243,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   bool writing_ = false, reading_ = false, flush_scheduled_ = false, taking_ = false,
        paused_ = false, yielded_ = false, answered_ = false, logging_in_ = false,
        shaking_ = false;  // the session is in use off the loop
-  // Only forward, in the order of the enumeration; kLogin may be left out.
+  // Only forward, in the order of the enumeration; kLogin and kDraining may be left out.
   Phase phase_ = Phase::kNew;
   Link link_ = Link::kPlain;
   uint64_t handshake_ = 0;  // of context_.handshakes; 0: none under way
@@ -236,6 +255,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   cql::ClientState client_;
   // Requests taken and not answered.
   uint32_t in_flight_ = 0;
+  InFlight* first_in_flight_ = nullptr;
+  bool is_quiet_ = false;  // no request has come since await_quiet() has looked
+  base::MonotonicUs drained_until_us_ = 0;
   // Size of the last answer; a client that has had none counts as one of large answers.
   uint64_t last_answer_bytes_ = UINT64_MAX;
   size_t seen_bytes_ = 0;  // of encoder_: what was there before the answer that comes next

@@ -17,6 +17,9 @@ namespace asio = boost::asio;
 
 namespace {
 
+constexpr int64_t kDrainedLingerUs = 100'000;
+// What a client has sent may still be on its way, or in its own socket behind a full one of ours.
+constexpr int64_t kQuietUs = 20'000;
 constexpr size_t kRoomKept = 256u << 10;    // of a buffer, by a connection that has nothing to send
 constexpr size_t kSpareRoomsMax = 4;        // of the shard
 constexpr size_t kSpareRoomMax = 4u << 20;  // a larger one is given back to the system
@@ -96,22 +99,19 @@ void Connection::flush() {
 
 // Closing a socket whose input is unread sends a reset, which may destroy the last answer before
 // the client has read it. So only the sending half is closed first; input is read and dropped until
-// the client closes or linger_us is over.
+// the client closes or linger_us is over. Where the whole node or all clients are being stopped
+// nobody may wait for a client for long.
 void Connection::linger() {
   phase_ = Phase::kLingering;
+  context_.reactor.cancel(std::exchange(linger_timer_, 0));
   if (tls_ != nullptr) say_end();
   boost::system::error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-  // The whole node or all clients are being stopped, and nobody may wait for a client.
-  if (context_.draining) {
+  const int64_t linger_us = context_.draining ? kDrainedLingerUs : context_.limits.linger_us;
+  linger_timer_ = context_.reactor.call_at(context_.reactor.now_us() + linger_us, [this] {
+    linger_timer_ = 0;
     close();
-    return;
-  }
-  linger_timer_ =
-      context_.reactor.call_at(context_.reactor.now_us() + context_.limits.linger_us, [this] {
-        linger_timer_ = 0;
-        close();
-      });
+  });
   if (!reading_) drop_input();
 }
 
@@ -178,12 +178,43 @@ void Connection::close_after_flush() {
   schedule_flush();
 }
 
+// A client that pipelines has requests in the decoder and the socket that were not begun: without an
+// answer it could not tell whether they were.
 void Connection::drain() {
-  if (phase_ == Phase::kLingering) {
-    close();
-  } else {
-    close_after_flush();
+  if (phase_ == Phase::kLingering) return close();
+  if (phase_ != Phase::kReady) return close_after_flush();
+  phase_ = Phase::kDraining;
+  context_.events.remove(*this);
+  drained_until_us_ = context_.reactor.now_us() + context_.limits.linger_us;
+  await_quiet();
+}
+
+// Who goes on asking for longer is cut off: what is in flight then is still answered.
+void Connection::await_quiet() {
+  is_quiet_ = true;
+  linger_timer_ = context_.reactor.call_at(context_.reactor.now_us() + kQuietUs, [this] {
+    linger_timer_ = 0;
+    if (phase_ != Phase::kDraining) return;
+    boost::system::error_code ignored;
+    const bool is_over =
+        is_quiet_ && in_flight_ == 0 && !paused_ && !yielded_ && socket_.available(ignored) == 0;
+    if (is_over || context_.reactor.now_us() >= drained_until_us_) return close_after_flush();
+    await_quiet();
+  });
+}
+
+// With what the socket takes at once: nobody waits for it any more.
+void Connection::give_up() {
+  for (const InFlight* request = first_in_flight_; request != nullptr; request = request->next) {
+    cql::append_error(encoder_.out(), request->head,
+                      Error(ErrorCode::kServerError,
+                            "this node has stopped before the request was done; whether it was "
+                            "done in part is not known"));
   }
+  caught([&] { flush(); });
+  boost::system::error_code ignored;
+  if (phase_ != Phase::kClosed) socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  close();
 }
 
 // May be called at any point and more than once. Callbacks that are pending find kClosed. Removing

@@ -521,8 +521,9 @@ def stops_under_load(node):
     return f"stopped after {took * 1000:.0f} ms, the start after it took {again:.0f} ms"
 
 
-# --- limits, in files of their own; last, as they leave caches filled -----------------------------------------------------
+# --- in files of their own; limits last, as they leave caches filled -------------------------------------------------------
 
+import ending  # noqa: E402, F401
 import budget  # noqa: E402, F401
 import disk  # noqa: E402, F401
 import throughput  # noqa: E402, F401

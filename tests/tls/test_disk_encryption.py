@@ -4,11 +4,14 @@ import os
 import signal
 import subprocess
 
-from cassandra.cluster import Cluster
+from cassandra import ConsistencyLevel
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+from cassandra.policies import WhiteListRoundRobinPolicy
 
-from node import BIN, Node, tetractl
+from node import BIN, Node, tetractl, wait_until
 
 ADDRESS = "127.0.37.81"
+THREE = ["127.0.37.82", "127.0.37.83", "127.0.37.84"]
 MARKER = "the-marker-of-this-test"
 
 
@@ -172,3 +175,55 @@ def test_a_node_that_was_plain_is_encrypted_as_it_goes(tmp_path):
         assert 'is encrypted with key "k" and disk_encryption_key_file is not set' in said, said
     finally:
         node.stop()
+
+
+def session_at(address, level):
+    """Of a driver that asks this node only."""
+    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy([address]), consistency_level=level)
+    return Cluster([address], protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile}).connect()
+
+
+def test_hints_are_unreadable_on_the_disk_and_arrive(tmp_path):
+    """Of two coordinators one is encrypted; the other shows where a hint would be seen."""
+    keys = tmp_path / "keys"
+    write_keys(keys, key_line("k"))
+    nodes = [Node(tmp_path, address, "--seeds", ",".join(THREE), *(("--disk-encryption-key-file", keys) if address == THREE[0] else ()),
+                  serves=False) for address in THREE]
+    hidden, plain, away = nodes
+    try:
+        for node in nodes:
+            wait_until("%s serves" % node.address, node.serves)
+        for node in nodes:
+            wait_until("%s sees all" % node.address, lambda: node.live() == set(THREE))
+        sessions = [session_at(node.address, ConsistencyLevel.QUORUM) for node in (hidden, plain)]
+        sessions[0].execute("CREATE KEYSPACE secrets WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}")
+        sessions[0].execute("CREATE TABLE secrets.hidden_table (k int PRIMARY KEY, v text)")
+        away.stop()
+        wait_until("it is seen to be away", lambda: all(away.address not in node.live() for node in (hidden, plain)))
+        for number in range(200):
+            sessions[number % 2].execute("INSERT INTO secrets.hidden_table (k, v) VALUES (%d, '%s-%d')" % (number, MARKER, number))
+        for node in (hidden, plain):
+            wait_until("hints", lambda: node.metric("tetrad_replication_hints_pending") == 100)
+        # The log of hints is written without waiting.
+        wait_until("a hint on the disk that is not encrypted", lambda: files_with(plain.folder / "data" / "hints", MARKER + "-199"))
+        assert sum(path.stat().st_size for path in (hidden.folder / "data" / "hints").rglob("*.log")) > 100 * len(MARKER)
+        tetractl("-h", hidden.address, "flush")
+        assert not files_with(hidden.folder / "data", MARKER, "hidden_table")
+        # Also when it has been killed: what is read again is what was written.
+        hidden.process.send_signal(signal.SIGKILL)
+        hidden.process.wait()
+        assert not files_with(hidden.folder / "data", MARKER, "hidden_table")
+        hidden.start()
+        away.start()
+        for node in (hidden, plain):
+            wait_until("the hints of %s are replayed" % node.address, lambda: node.metric("tetrad_replication_hints_replayed_total") == 100
+                       and node.metric("tetrad_replication_hints_pending") == 0)
+        for node in (hidden, plain):
+            node.stop()
+        session = session_at(away.address, ConsistencyLevel.ONE)
+        for number in range(200):
+            row = session.execute("SELECT v FROM secrets.hidden_table WHERE k = %d" % number).one()
+            assert row and row.v == "%s-%d" % (MARKER, number)
+    finally:
+        for node in nodes:
+            node.stop()

@@ -194,7 +194,7 @@ def matrix(root, who):
 
 
 def computed_tables(root, who):
-    """All that there are: anybody may read what drivers need, and nothing else."""
+    """All that there are: anybody may read what drivers need, and nothing else; rights on a neighbour do not help."""
     free = {("system", name) for name in ("local", "peers", "peers_v2", "size_estimates", "table_estimates")}
     names = set()
     for schema in ("system_schema", "system_virtual_schema"):
@@ -202,15 +202,32 @@ def computed_tables(root, who):
             if keyspace.startswith("system") or keyspace == "tetrad":
                 names.add((keyspace, table))
     check(len(names) > 60, "only %d tables of system keyspaces" % len(names))
+    wrong = 0
     for keyspace, table in sorted(names):
         name = '%s."%s"' % (keyspace, table)
+        select = "SELECT * FROM %s LIMIT 1" % name
         is_free = keyspace in ("system_schema", "system_virtual_schema", "system_traces") or (keyspace, table) in free
-        check(is_refused(who, "SELECT * FROM %s LIMIT 1" % name) != is_free, "without a right: %s" % name)
+        check(is_refused(who, select) != is_free, "without a right: %s" % name)
         if is_free or keyspace == "system_auth":
             continue
+        for right in wrong_rights(keyspace, table, names):
+            root.execute("GRANT %s TO who" % right)
+            check(is_refused(who, select), "with %s: %s" % (right, name))
+            root.execute("REVOKE %s FROM who" % right)
+            wrong += 1
         root.execute("GRANT SELECT ON %s TO who" % name)
-        check(not is_refused(who, "SELECT * FROM %s LIMIT 1" % name), "with its right: %s" % name)
+        check(not is_refused(who, select), "with its right: %s" % name)
         root.execute("REVOKE SELECT ON %s FROM who" % name)
+        check(is_refused(who, select), "after its right went: %s" % name)
+    check(wrong > 150, "only %d wrong rights on tables of system keyspaces" % wrong)
+
+
+def wrong_rights(keyspace, table, names):
+    """To read its neighbours, tables of others, and all keyspaces, among which virtual ones do not count."""
+    neighbours = sorted(other for of, other in names if of == keyspace and other != table)
+    out = ['SELECT ON %s."%s"' % (keyspace, other) for other in neighbours[:1] + neighbours[-1:]]
+    out += ["SELECT ON ALL TABLES IN KEYSPACE m", "MODIFY ON ALL KEYSPACES"]
+    return out if keyspace in ("system", "system_distributed") else out + ["SELECT ON ALL KEYSPACES"]
 
 
 def everything_but_superuser(root, who):
@@ -257,6 +274,34 @@ def prepared(root, who):
     who.execute("USE m")
     check(is_refused(who, "SELECT * FROM t"), "the keyspace in use")
     check(not is_refused(who, allowed.bind(())), "what everybody may read")
+
+
+def columns_apart(root):
+    """Columns that only some may see, in a table of their own with the same key: one role reads and writes one of both."""
+    root.execute("CREATE TABLE m.person (id int PRIMARY KEY, name text)")
+    root.execute("CREATE TABLE m.person_pay (id int PRIMARY KEY, pay int)")
+    for role, rights in (("clerk", ("ALL ON m.person",)), ("payroll", ("SELECT ON m.person", "ALL ON m.person_pay"))):
+        root.execute("CREATE ROLE %s WITH PASSWORD = '%s' AND LOGIN = true" % (role, role))
+        for right in rights:
+            root.execute("GRANT %s TO %s" % (right, role))
+    clerk, payroll = connect("clerk"), connect("payroll")
+    both = ("BEGIN BATCH INSERT INTO m.person (id, name) VALUES (1, 'Ann'); INSERT INTO m.person_pay (id, pay) VALUES (1, 100); "
+            "APPLY BATCH")
+    check(is_refused(clerk, both) and is_refused(payroll, both), "a batch into both tables needs the rights on both")
+    check(root.execute("SELECT * FROM m.person").one() is None, "nothing of a batch that is refused is written")
+    root.execute(both)
+    clerk.execute("UPDATE m.person SET name = 'Ann B.' WHERE id = 1")
+    payroll.execute("UPDATE m.person_pay SET pay = 101 WHERE id = 1")
+    check(clerk.execute("SELECT name FROM m.person WHERE id = 1").one().name == "Ann B.", "one role sees one table")
+    seen = [payroll.execute("SELECT * FROM m.%s WHERE id = 1" % table).one() for table in ("person", "person_pay")]
+    check(seen == [(1, "Ann B."), (1, 101)], "another role sees both: %s" % seen)
+    for statement in ("SELECT pay FROM m.person_pay WHERE id = 1", "SELECT JSON * FROM m.person_pay", "SELECT count(*) FROM m.person_pay",
+                      "SELECT sum(pay) FROM m.person_pay", "UPDATE m.person_pay SET pay = 1 WHERE id = 1 IF pay = 101",
+                      "INSERT INTO m.person_pay (id) VALUES (1) IF NOT EXISTS", "CREATE INDEX ON m.person_pay (pay)",
+                      "CREATE MATERIALIZED VIEW m.pays AS SELECT * FROM m.person_pay WHERE pay IS NOT NULL AND id IS NOT NULL "
+                      "PRIMARY KEY (pay, id)", "GRANT SELECT ON m.person_pay TO clerk"):
+        check(is_refused(clerk, statement), "what is in the other table stays unseen: %s" % statement)
+    check(is_refused(payroll, "UPDATE m.person SET name = 'x' WHERE id = 1"), "who may read a table does not write it")
 
 
 def lifecycle(root):
@@ -396,6 +441,7 @@ def main():
     computed_tables(root, who)
     everything_but_superuser(root, who)
     prepared(root, who)
+    columns_apart(root)
     lifecycle(root)
     for user, password in (("who", "wrong"), ("nobody", "nobody"), ("other", "other")):
         try:
