@@ -489,11 +489,14 @@ NodeTable address_counts_table(const NodeViewSources& from) {
 }  // namespace
 
 cql::NodeTables make_node_views(const NodeViewSources& from) {
-  return std::make_shared<const std::vector<NodeTable>>(std::vector<NodeTable>{
-      address_counts_table(from), advice_table(from), built_views_table(from), caches_table(from),
-      clients_table(from), cql_metrics_table(from), disk_usage_table(from), hot_keys_table(from),
-      pending_hints_table(from), queries_table(from), settings_table(from), snapshots_table(from),
-      thread_pools_table(from), view_builds_table(from), view_status_table(from)});
+  std::vector<NodeTable> tables = {
+      address_counts_table(from), advice_table(from),      built_views_table(from),
+      caches_table(from),         clients_table(from),     cql_metrics_table(from),
+      disk_usage_table(from),     hot_keys_table(from),    pending_hints_table(from),
+      queries_table(from),        settings_table(from),    snapshots_table(from),
+      thread_pools_table(from),   view_builds_table(from), view_status_table(from)};
+  for (NodeTable& table : table_views(from)) tables.push_back(std::move(table));
+  return std::make_shared<const std::vector<NodeTable>>(std::move(tables));
 }
 
 }  // namespace tetrad::server

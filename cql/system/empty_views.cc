@@ -14,19 +14,6 @@ struct EmptyView {
   Columns columns;
 };
 
-/// Latencies are counted by kind of request (cql_metrics, the admin port), not by table.
-constexpr const char* kLatencies[] = {"coordinator_read_latency",  "coordinator_scan_latency",
-                                      "coordinator_write_latency", "local_read_latency",
-                                      "local_scan_latency",        "local_write_latency"};
-constexpr const char* kRowsOfReads[] = {"rows_per_read", "tombstones_per_read"};
-
-/// The figures of one table each, whose key is the keyspace and the table.
-Columns columns_of_table(const Columns& figures) {
-  Columns out = {{"keyspace_name", "text", "pk"}, {"table_name", "text", "pk"}};
-  out.insert(out.end(), figures.begin(), figures.end());
-  return out;
-}
-
 /// One table, by name: no entry depends on another one, so it stands in one piece.
 std::vector<EmptyView> views() {
   return {
@@ -310,20 +297,14 @@ std::vector<EmptyView> views_of_repair() {
 
 void define_empty_views(ComputedTables& tables) {
   constexpr const char* kViews = "system_views";
-  for (const char* name : kLatencies)
-    tables.define(kViews, name,
-                  columns_of_table({{"count", "bigint"},
-                                    {"max_ms", "double"},
-                                    {"p50th_ms", "double"},
-                                    {"p99th_ms", "double"},
-                                    {"per_second", "double"}}),
-                  no_rows);
-  for (const char* name : kRowsOfReads)
-    tables.define(
-        kViews, name,
-        columns_of_table(
-            {{"count", "bigint"}, {"max", "double"}, {"p50th", "double"}, {"p99th", "double"}}),
-        no_rows);
+  tables.define(kViews, "tombstones_per_read",
+                {{"keyspace_name", "text", "pk"},
+                 {"table_name", "text", "pk"},
+                 {"count", "bigint"},
+                 {"max", "double"},
+                 {"p50th", "double"},
+                 {"p99th", "double"}},
+                no_rows);
   for (const auto& of : {views(), views_of_repair()})
     for (const EmptyView& view : of) tables.define(kViews, view.name, view.columns, no_rows);
 }

@@ -151,11 +151,15 @@ def cluster_verbs():
 
 def data_verbs():
     for word in "tablestats", "cfstats":
-        case(word + " ks.t", r"\ATotal number of tables: 1\n-+\nKeyspace: ks\n\t\tTable: t\n\t\tSpace used \(live\): [1-9]\d*\n")
+        case(word + " ks.t", r"\ATotal number of tables: 1\n-+\nKeyspace: ks\n\t\tTable: t\n\t\tSpace used \(live\): [1-9]\d*\n"
+                                   r"\t\tLocal read count: [1-9]\d*\n\t\tLocal read latency: \d+\.\d{3} ms\n"
+                                   r"\t\tLocal write count: [1-9]\d*\n\t\tLocal write latency: \d+\.\d{3} ms\n")
     case("tablestats", r"\ATotal number of tables: 3\n")
     case("tablestats -H ks", r"Space used \(live\): \S+ (KiB|bytes)")
     case("tablestats ks.nosuch", "there is no table in, or called, ks.nosuch", 1)
-    as_json("tablestats", "tables")
+    stats = {table["table"]: table for table in as_json("tablestats", "tables")["tables"]}
+    check("each write of a table is counted on its replica", stats["t"]["local_writes"]["count"] == 300, str(stats["t"]))
+    check("what nobody asks for has no latency", stats["Camel"]["local_reads"]["count"] == 0 == stats["Camel"]["local_reads"]["max_us"])
     case("flush")
     case("flush ks t u")
     case("flush ks nosuch", "there is no table ks.nosuch", 1)
@@ -261,7 +265,23 @@ def figure_verbs():
     as_json("compactionstats", "pending_bytes")
     case("netstats", r"\AMode: NORMAL\n(.|\n)*^Pool Name +Active +Pending +Completed +Dropped\nMessages sent +n/a +n/a +[1-9]")
     as_json("netstats", "mode")
-    case("tablehistograms ks t", "are not measured", 1)
+    for line in "tablehistograms ks t", "tablehistograms ks.t", "cfhistograms ks t":
+        case(line, r"\Aks/t histograms\nPercentile +Read Latency +Write Latency +Scan Latency\n +\(micros\) +\(micros\) +\(micros\)\n"
+                   r"50%% +[1-9]\d*\.00 +[1-9]\d*\.00 .*\n(\d\d%%%s\n){4}Min%s\nMax%s\n\nSSTables, .* are not measured" % ((latency,) * 3))
+    case("tablehistograms ks", r"^ks/Camel histograms(.|\n)*^ks/t histograms(.|\n)*^ks/u histograms")
+    case("tablehistograms ks nosuch", "there is no table ks.nosuch", 1)
+    case("tablehistograms ks.t t", "ks.t names a table already", 1)
+    [table] = as_json("tablehistograms ks t", "tables")["tables"]
+    check("its coordinator and its replica have the same writes", table["coordinator_writes"]["count"] == table["local_writes"]["count"] == 300,
+          str(table))
+    for name in "coordinator_reads", "coordinator_writes", "local_writes":
+        figures = table[name]
+        check("percentiles of %s rise" % name, 0 < figures["min_us"] <= figures["p50_us"] <= figures["p99_us"] <= figures["max_us"], str(figures))
+    metrics = urllib.request.urlopen("http://%s:9180/metrics" % FIRST, timeout=10).read().decode()
+    labels = r'{keyspace="ks",table="t"'
+    check("metrics have the latencies of a table",
+          re.search(r"^# TYPE tetrad_table_write_seconds summary\n(.|\n)*^tetrad_table_write_seconds%s,quantile=\"0\.99\"} [\d.e-]+\n"
+                    r"tetrad_table_write_seconds_sum%s} [\d.]+\ntetrad_table_write_seconds_count%s} 300$" % ((re.escape(labels),) * 3), metrics, re.M))
     case("profileload", "tetractl toppartitions", 1)
 
 

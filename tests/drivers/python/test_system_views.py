@@ -82,6 +82,50 @@ def test_the_disk_usage_of_a_table_is_listed(node, session):
     assert [row.mebibytes for row in found] in ([0], [1])
 
 
+def latency(node, kind, keyspace, table):
+    [found] = node.execute(
+        f"SELECT * FROM system_views.{kind}_latency WHERE keyspace_name = %s AND table_name = %s", (keyspace, table)
+    )
+    return found
+
+
+def test_the_latencies_of_a_table_are_measured(node, session):
+    session.execute("CREATE TABLE IF NOT EXISTS timed (k int PRIMARY KEY, v int)")
+    session.execute("CREATE TABLE IF NOT EXISTS untouched (k int PRIMARY KEY)")
+    kinds = ["coordinator_read", "coordinator_write", "coordinator_scan", "local_read", "local_write", "local_scan"]
+    before = {kind: latency(node, kind, session.keyspace, "timed").count for kind in kinds}
+    for i in range(50):
+        node.execute(f"INSERT INTO {session.keyspace}.timed (k, v) VALUES (%s, 1)", (i,))
+        node.execute(f"SELECT v FROM {session.keyspace}.timed WHERE k = %s", (i,))
+    for _ in range(5):
+        assert len(list(node.execute(f"SELECT * FROM {session.keyspace}.timed"))) == 50
+    for kind, least in [("coordinator_read", 50), ("coordinator_write", 50), ("coordinator_scan", 5)]:
+        found = latency(node, kind, session.keyspace, "timed")
+        assert found.count >= before[kind] + least
+        assert 0 < found.p50th_ms <= found.p99th_ms <= found.max_ms < 60_000
+        assert found.per_second >= 0
+        idle = latency(node, kind, session.keyspace, "untouched")
+        assert idle.count == 0 == idle.max_ms
+    # All nodes have replicas of this keyspace, but a write may be answered before this one has it.
+    for kind in ("local_write", "local_read", "local_scan"):
+        found = latency(node, kind, session.keyspace, "timed")
+        assert 0 <= found.p50th_ms <= found.p99th_ms <= found.max_ms < 60_000
+    assert latency(node, "local_write", session.keyspace, "timed").count > before["local_write"]
+
+
+def test_the_rows_of_reads_are_counted(node, session):
+    session.execute("CREATE TABLE IF NOT EXISTS wide (k int, c int, PRIMARY KEY (k, c))")
+    for c in range(100):
+        session.execute("INSERT INTO wide (k, c) VALUES (1, %s)", (c,))
+    for _ in range(40):
+        node.execute(f"SELECT c FROM {session.keyspace}.wide WHERE k = 1")
+    [found] = node.execute(
+        "SELECT * FROM system_views.rows_per_read WHERE keyspace_name = %s AND table_name = 'wide'", (session.keyspace,)
+    )
+    assert found.count > 0
+    assert 80 <= found.p50th <= found.p99th <= found.max <= 130
+
+
 def test_all_nodes_are_in_gossip_info(node):
     found = {str(row.address): row for row in rows(node, "gossip_info")}
     for host in HOSTS:
