@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of system_views that stay empty: about things that Tetrad does not have, or does not count
-// by table. Monitoring reads them; a row would be made up.
+// Tables of system_views that stay empty: about things that Tetrad does not have, or does not know.
+// Monitoring reads them; a row would be made up.
+//
+//   batches, tombstones, peers   not counted one by one
+//   partitions, sstables         files are a store's, with rows of all tables; so are compactions
+//   streams, repairs             have no sessions that a client could follow
+//   caches of roles              roles are in memory whole
 #include "cql/system/computed_tables.h"
 
 namespace tetrad::cql {
@@ -13,19 +18,6 @@ struct EmptyView {
   const char* name;
   Columns columns;
 };
-
-/// Latencies are counted by kind of request (cql_metrics, the admin port), not by table.
-constexpr const char* kLatencies[] = {"coordinator_read_latency",  "coordinator_scan_latency",
-                                      "coordinator_write_latency", "local_read_latency",
-                                      "local_scan_latency",        "local_write_latency"};
-constexpr const char* kRowsOfReads[] = {"rows_per_read", "tombstones_per_read"};
-
-/// The figures of one table each, whose key is the keyspace and the table.
-Columns columns_of_table(const Columns& figures) {
-  Columns out = {{"keyspace_name", "text", "pk"}, {"table_name", "text", "pk"}};
-  out.insert(out.end(), figures.begin(), figures.end());
-  return out;
-}
 
 /// One table, by name: no entry depends on another one, so it stands in one piece.
 std::vector<EmptyView> views() {
@@ -310,20 +302,14 @@ std::vector<EmptyView> views_of_repair() {
 
 void define_empty_views(ComputedTables& tables) {
   constexpr const char* kViews = "system_views";
-  for (const char* name : kLatencies)
-    tables.define(kViews, name,
-                  columns_of_table({{"count", "bigint"},
-                                    {"max_ms", "double"},
-                                    {"p50th_ms", "double"},
-                                    {"p99th_ms", "double"},
-                                    {"per_second", "double"}}),
-                  no_rows);
-  for (const char* name : kRowsOfReads)
-    tables.define(
-        kViews, name,
-        columns_of_table(
-            {{"count", "bigint"}, {"max", "double"}, {"p50th", "double"}, {"p99th", "double"}}),
-        no_rows);
+  tables.define(kViews, "tombstones_per_read",
+                {{"keyspace_name", "text", "pk"},
+                 {"table_name", "text", "pk"},
+                 {"count", "bigint"},
+                 {"max", "double"},
+                 {"p50th", "double"},
+                 {"p99th", "double"}},
+                no_rows);
   for (const auto& of : {views(), views_of_repair()})
     for (const EmptyView& view : of) tables.define(kViews, view.name, view.columns, no_rows);
 }

@@ -51,6 +51,10 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
   const base::MonotonicUs started_us = reactor_.now_us();
+  const TableLatencies::Scope timed(
+      replicas_.latencies(),
+      command.is_range ? TableFigure::kCoordinatorScan : TableFigure::kCoordinatorRead,
+      command.incarnation);
   if (is_serial(options.level)) {
     // What was half done before is done then, and a quorum sees it.
     storage::ReadCommand first = command;

@@ -131,6 +131,8 @@ Task<Result<CounterAnswer>> CoordinatorImpl::ask_leader(StoreAddress leader, Cou
 
 Task<Result<void>> CoordinatorImpl::increment_one(CounterIncrement increment,
                                                   WriteOptions options) {
+  const TableLatencies::Scope timed(replicas_.latencies(), TableFigure::kCoordinatorWrite,
+                                    increment.incarnation);
   std::vector<StoreAddress> refused;  // who has said in this round that it does nothing
   while (true) {
     const uint64_t seen = meta_.snapshot()->applied.value;

@@ -307,14 +307,20 @@ std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::Read
   });
   if (own == set.end()) return std::nullopt;
   command.live_only = true;
+  TableLatencies& latencies = replicas_.latencies();
+  const TableLatencies::Timing timing =
+      latencies.begin(TableFigure::kCoordinatorRead, command.incarnation);
   auto end = replicas_.read_here(own->store, *table, tablet, command, sink);
-  if (!end) return std::nullopt;
+  // Another member may have what this disk cannot read; a sole member's error is the answer.
+  if (!end || (!*end && set.size() > 1 && is_disk_error(end->error()))) {
+    latencies.take_back(timing);
+    return std::nullopt;
+  }
   if (options.trace != nullptr && *end) {
     options.trace->add(fmt::format("Read {}.{}, tablet {}, from local store {}", table->keyspace,
                                    table->name, tablet.id.value, own->store));
   }
-  // Another member may have what this disk cannot read; a sole member's error is the answer.
-  if (!*end && set.size() > 1 && is_disk_error(end->error())) return std::nullopt;  // others may
+  latencies.end(timing);
   record_read(options.level, reactor_.now_us(), *end ? nullptr : &end->error());
   if (!*end) return std::unexpected(own_read_error(end->error(), options.level));
   return end;
@@ -329,6 +335,11 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand com
   }
   const base::MonotonicUs started_us = reactor_.now_us();
   const bool is_range = command.is_range;
+  TableLatencies::Timing timing;
+  if (!options.background)
+    timing = replicas_.latencies().begin(
+        is_range ? TableFigure::kCoordinatorScan : TableFigure::kCoordinatorRead,
+        command.incarnation);
   // Claims name candidates. A limit that counted them would end a page before rows that match.
   if (command.by_index) {  // rows are counted when they have been tested
     command.per_partition_limit = storage::ReadCommand::kNoLimit;
@@ -350,8 +361,10 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand com
   } else {
     result = co_await read_partition(std::move(command), options);
   }
-  if (!options.background)
+  if (!options.background) {
     record_read(options.level, started_us, result ? nullptr : &result.error());
+    replicas_.latencies().end(timing);
+  }
   co_return result;
 }
 

@@ -214,10 +214,15 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
   }
   TETRAD_CO_TRY(Resending resending, ready_to_send(mutations, options, in_doubt));
   const base::MonotonicUs started_us = reactor_.now_us();
+  // Increments are counted where clients ask for them, and what is replayed was counted then.
+  TableLatencies::Timings timings;
+  if (options.write_type != base::WriteType::kCounter && !options.taken_us)
+    timings = replicas_.latencies().begin_write(mutations);
   const int64_t began_us = options.taken_us.value_or(now_us());
   // Each way out is counted once, however many attempts it took.
   const auto finished = [&](Result<void> outcome) {
     record_write(options.level, started_us, outcome ? nullptr : &outcome.error());
+    replicas_.latencies().end(timings);
     return outcome;
   };
   while (true) {

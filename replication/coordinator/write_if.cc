@@ -26,9 +26,12 @@ Task<Result<bool>> CoordinatorImpl::write_if(ConditionalStatement& statement,
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
   const base::MonotonicUs started_us = reactor_.now_us();
+  storage::ReadCommand command = statement.read_command();
+  const TableLatencies::Scope timed(replicas_.latencies(), TableFigure::kCoordinatorWrite,
+                                    command.incarnation);
   PaxosRun run{*this,
                &statement,
-               statement.read_command(),
+               std::move(command),
                options.serial_level,
                options.commit_level,
                options.deadline,

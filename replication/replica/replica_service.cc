@@ -103,7 +103,8 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
       behind_(behind),
       read_fold_(read_fold),
       options_(options),
-      logger_(std::move(logger)) {
+      logger_(std::move(logger)),
+      latencies_(reactor) {
   const auto mutate = [this](bool merged) {
     return [this, merged](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
       on_mutate(merged, context, body, std::move(reply));
@@ -120,7 +121,9 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
   rpc.handle(Verb::kReadDigest, read_as(true));
   rpc.handle_shard_calls([this](std::unique_ptr<ShardCall> call) { take(std::move(call)); });
   subscription_ = meta_.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
-    if (before != now) run_waiting();
+    if (before == now) return;
+    if (before == nullptr || before->schema_version != now->schema_version) latencies_.follow(*now);
+    run_waiting();
   });
   changes_.on_opened([this] { run_waiting(); });
 }
@@ -364,8 +367,10 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
     return;
   }
   metrics_.mutations.add();
-  if (tablet != nullptr && !merged)
+  if (tablet != nullptr && !merged) {
     fences_[store]->heat().note_write(*table, *tablet, mutation, reactor_.now_us());
+    done = timed_write(mutation.incarnation, std::move(done));
+  }
   if (merged && merged->synced && !TETRAD_MUTANT(writeback_unsynced)) {
     done = [this, alive = std::weak_ptr<char>(alive_), store,
             done = std::move(done)](Result<void> applied) mutable {
@@ -379,6 +384,32 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
   } else {
     stores_[store]->apply(mutation, std::move(guard), std::move(done));
   }
+}
+
+ReplicaService::ApplyCallback ReplicaService::timed_write(TableIncarnation table,
+                                                          ApplyCallback done) {
+  const TableLatencies::Timing timing = latencies_.begin(TableFigure::kLocalWrite, table);
+  if (!timing.is_timed()) return done;
+  return [this, alive = std::weak_ptr<char>(alive_), timing,
+          done = std::move(done)](Result<void> applied) mutable {
+    if (!alive.expired()) latencies_.end(timing);
+    done(std::move(applied));
+  };
+}
+
+ReplicaService::ReadCallback ReplicaService::timed_read(const storage::ReadCommand& command,
+                                                        ReadCallback done) {
+  const TableLatencies::Timing timing = latencies_.begin(
+      command.is_range ? TableFigure::kLocalScan : TableFigure::kLocalRead, command.incarnation);
+  if (!timing.is_timed()) return done;
+  return [this, alive = std::weak_ptr<char>(alive_), timing,
+          done = std::move(done)](Result<storage::ReadResult> result) mutable {
+    if (!alive.expired()) {
+      latencies_.end(timing);
+      if (result) latencies_.note_rows(timing, result->live_row_count);
+    }
+    done(std::move(result));
+  };
 }
 
 std::optional<int64_t> ReplicaService::mark_not_below(uint32_t store,
@@ -415,6 +446,8 @@ std::optional<Result<storage::ReadEnd>> ReplicaService::read_here(
     const storage::ReadCommand& command, storage::RowSink& sink) {
   if (is_behind(store, command)) return std::nullopt;
   HeatMeters& heat = fences_[store]->heat();
+  const TableLatencies::Timing timing =
+      latencies_.begin(TableFigure::kLocalRead, command.incarnation);
   WeighedRead found;
   std::optional<Result<storage::ReadEnd>> end;
   if (heat.is_weighed()) {
@@ -423,7 +456,12 @@ std::optional<Result<storage::ReadEnd>> ReplicaService::read_here(
   } else {
     end = stores_[store]->read_here(command, sink);
   }
-  if (!end) return end;
+  if (!end) {
+    latencies_.take_back(timing);
+    return end;
+  }
+  latencies_.end(timing);
+  if (*end) latencies_.note_rows(timing, (*end)->live_row_count);
   metrics_.reads.add();
   heat.note_read_here(table, tablet, command, reactor_.now_us(), found);
   return end;
@@ -476,9 +514,11 @@ void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand c
   TETRAD_ASSERT(fences_[store] != nullptr);
   metrics_.reads.add();
   if (TETRAD_MUTANT(replica_takes_own_now)) command.now_s = reactor_.wall_time_us() / 1'000'000;
-  if (tablet != nullptr)
+  if (tablet != nullptr) {
     done = fences_[store]->heat().note_read(*table, *tablet, command, reactor_.now_us(),
                                             std::move(done));
+    done = timed_read(command, std::move(done));
+  }
   stores_[store]->read(std::move(command), deadline, std::move(done));
 }
 

@@ -21,6 +21,7 @@
 #include "replication/replica/behind.h"
 #include "replication/replica/fence.h"
 #include "replication/replica/place.h"
+#include "replication/replica/table_latencies.h"
 #include "replication/rpc/rpc.h"
 #include "replication/tablets/store_cleanup.h"
 #include "storage/engine/store.h"
@@ -103,6 +104,9 @@ class ReplicaService {
   }
 
   const ReplicaMetrics& metrics() const { return metrics_; }
+  /// Of this shard; its coordinator measures there, too.
+  TableLatencies& latencies() { return latencies_; }
+  const TableLatencies& latencies() const { return latencies_; }
   const Fences& fences() const { return fences_; }
 
  private:
@@ -125,6 +129,9 @@ class ReplicaService {
                                 bool is_logged);
   bool lacks(uint32_t store, const storage::ReadCommand& command) const;
   static Error refusal(MapStanding standing);
+  /// `done`, or where the request is timed what ends its time and calls `done`.
+  ApplyCallback timed_write(TableIncarnation table, ApplyCallback done);
+  ReadCallback timed_read(const storage::ReadCommand& command, ReadCallback done);
   /// Runs `retry` with the next metadata, or when the deadline has come.
   void wait(base::Deadline deadline, base::Callback retry);
   void run_waiting();
@@ -144,6 +151,7 @@ class ReplicaService {
   const ReplicaOptions options_;
   Logger logger_;
   ReplicaMetrics metrics_;
+  TableLatencies latencies_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   /// A request that needs metadata newer than this node has applied.
   struct Waiting {

@@ -50,8 +50,7 @@ HttpResponse response_of(const Result<void>& result) {
 
 // Figures of the stores come from their threads, so the answer comes later.
 void AdminService::answer_info(const HttpRequest&, Respond respond) {
-  with_figures(false, std::move(respond),
-               [this](const AllFigures& figures) { return info(figures); });
+  with_figures({}, std::move(respond), [this](const AllFigures& figures) { return info(figures); });
 }
 
 HttpResponse AdminService::info(const AllFigures& figures) const {

@@ -17,8 +17,12 @@
 
 #include "server/admin/admin_token.h"
 #include "server/admin/json_text.h"
+#include "server/admin/table_figures.h"
 
 namespace tetrad::server {
+
+using replication::TableFigure;
+
 namespace {
 
 /// Logged batches that wait longer are worth a look: replicas of one of their parts are down.
@@ -55,6 +59,11 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kFact, "GET", "/describe-cluster", &Self::answer_describe_cluster},
       {Access::kFact, "GET", "/rebalance-plan", &Self::answer_rebalance},
       {Access::kFact, "GET", "/tablestats", &Self::answer_table_stats},
+      {Access::kFact,
+       "GET",
+       "/table-histograms",
+       &Self::answer_table_histograms,
+       {"keyspace", "tables"}},
       {Access::kFact, "GET", "/info", &Self::answer_info},
       {Access::kFact, "GET", "/endpoints", &Self::answer_endpoints, {"keyspace", "table", "key"}},
       {Access::kFact, "GET", "/clients", &Self::answer_clients},
@@ -235,10 +244,17 @@ Readiness AdminService::measure() const {
 // Gauges of stores read statistics_, which only this request refreshes: the stores' own numbers
 // belong to other threads.
 void AdminService::answer_metrics(const HttpRequest&, Respond respond) {
-  with_figures(false, std::move(respond), [this](const AllFigures& figures) {
+  FiguresWanted wanted;
+  for (const ExportedFigure& exported : kExportedFigures)
+    wanted.measures.push_back(exported.figure);
+  wanted.tables_max = kTablesExported;
+  with_figures(std::move(wanted), std::move(respond), [this](const AllFigures& figures) {
     for (size_t i = 0; i < figures.size(); ++i) statistics_[i] = figures[i].statistics;
     readiness_ = measure();
-    return HttpResponse{200, "text/plain; version=0.0.4", parts_.metrics.export_text()};
+    return HttpResponse{
+        200, "text/plain; version=0.0.4",
+        parts_.metrics.export_text() +
+            export_table_figures(*parts_.node.meta().snapshot(), measures_of(figures))};
   });
 }
 
@@ -269,22 +285,24 @@ void AdminService::answer_describe_cluster(const HttpRequest&, Respond respond) 
 }
 
 void AdminService::answer_table_stats(const HttpRequest&, Respond respond) {
-  with_figures(true, std::move(respond), [this](const AllFigures& figures) {
+  FiguresWanted wanted{true, {TableFigure::kLocalRead, TableFigure::kLocalWrite}};
+  with_figures(std::move(wanted), std::move(respond), [this](const AllFigures& figures) {
     return HttpResponse{200, "application/json", table_stats(figures)};
   });
 }
 
-void AdminService::with_figures(bool of_tables, Respond respond,
+void AdminService::with_figures(FiguresWanted wanted, Respond respond,
                                 std::function<HttpResponse(const AllFigures&)> view) {
-  gather_figures(of_tables, [this, respond = std::move(respond),
-                             view = std::move(view)](const AllFigures& figures) {
+  gather_figures(std::move(wanted), [this, respond = std::move(respond),
+                                     view = std::move(view)](const AllFigures& figures) {
     respond(made_by(parts_.logger, [&] { return view(figures); }));
   });
 }
 
 // Each shard fills its own figures on its thread and posts them to the main thread, which counts
 // them down. No lock: a Round is touched by the main thread only.
-void AdminService::gather_figures(bool of_tables, std::function<void(const AllFigures&)> done) {
+void AdminService::gather_figures(FiguresWanted wanted,
+                                  std::function<void(const AllFigures&)> done) {
   struct Round {
     size_t left;
     AllFigures figures;
@@ -292,28 +310,30 @@ void AdminService::gather_figures(bool of_tables, std::function<void(const AllFi
   };
   const auto round = std::make_shared<Round>(
       Round{parts_.shards.size(), AllFigures(parts_.shards.size()), std::move(done)});
-  const auto state = of_tables ? parts_.node.meta().snapshot() : nullptr;
+  const auto state = wanted.bytes_of_tables ? parts_.node.meta().snapshot() : nullptr;
   for (size_t number = 0; number < parts_.shards.size(); ++number) {
     const Shard& shard = parts_.shards[number];
     const StoreAddress address{parts_.node.self(), static_cast<uint32_t>(number)};
-    shard.reactor.post_from_any_thread(
-        [&store = shard.store, &main = reactor(), round, state, address, number] {
-          StoreFigures figures{store.statistics(), {}};
-          if (state != nullptr) {
-            for (const auto& [id, table] : state->tables) {
-              for (const auto& tablet : table->tablets.tablets()) {
-                // Bytes of tablets that this store holds; what is left over of moved ones does not
-                // count.
-                if (std::ranges::find(tablet.replicas, address) == tablet.replicas.end()) continue;
-                figures.bytes[id] += store.approximate_bytes(table->incarnation, tablet.range);
-              }
-            }
+    shard.reactor.post_from_any_thread([&store = shard.store, &data = shard.data, &main = reactor(),
+                                        round, state, wanted, address, number] {
+      StoreFigures figures{store.statistics(), {}};
+      if (!wanted.measures.empty())
+        figures.measures = data.replicas().latencies().measures(wanted.measures, wanted.tables_max);
+      if (state != nullptr) {
+        for (const auto& [id, table] : state->tables) {
+          for (const auto& tablet : table->tablets.tablets()) {
+            // Bytes of tablets that this store holds; what is left over of moved ones does not
+            // count.
+            if (std::ranges::find(tablet.replicas, address) == tablet.replicas.end()) continue;
+            figures.bytes[id] += store.approximate_bytes(table->incarnation, tablet.range);
           }
-          main.post_from_any_thread([round, figures = std::move(figures), number]() mutable {
-            round->figures[number] = std::move(figures);
-            if (--round->left == 0) round->done(round->figures);
-          });
-        });
+        }
+      }
+      main.post_from_any_thread([round, figures = std::move(figures), number]() mutable {
+        round->figures[number] = std::move(figures);
+        if (--round->left == 0) round->done(round->figures);
+      });
+    });
   }
 }
 

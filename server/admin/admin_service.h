@@ -88,9 +88,17 @@ class AdminService {
   /// What a shard's store says of itself, as of one moment of its thread.
   struct StoreFigures {
     storage::StoreStatistics statistics;
-    std::map<TableId, uint64_t> bytes;  // of the tables asked for
+    std::map<TableId, uint64_t> bytes;      // of all tables, where that was asked
+    replication::TableMeasures measures{};  // those that were asked for
+  };
+  /// What a shard is asked for beside its store's statistics.
+  struct FiguresWanted {
+    bool bytes_of_tables = false;
+    std::vector<replication::TableFigure> measures = {};
+    size_t tables_max = SIZE_MAX;  // with measures: the busiest
   };
   using AllFigures = std::vector<StoreFigures>;
+  using NamedTable = std::shared_ptr<const replication::TableInfo>;
 
   std::optional<HttpResponse> refusal(const Route& route, const HttpRequest& request) const;
 
@@ -116,6 +124,8 @@ class AdminService {
   void answer_describe_cluster(const HttpRequest& request, Respond respond);
   /// Bytes of each table in this node's stores.
   void answer_table_stats(const HttpRequest& request, Respond respond);
+  /// Latencies of the requests of a table, of a keyspace's or of all.
+  void answer_table_histograms(const HttpRequest& request, Respond respond);
   void answer_info(const HttpRequest& request, Respond respond);
   void answer_endpoints(const HttpRequest& request, Respond respond);
   /// Connections of all shards with their drivers and counts.
@@ -182,17 +192,20 @@ class AdminService {
   std::string rebalance_plan() const;
   std::string describe_cluster() const;
   std::string table_stats(const AllFigures& figures) const;
+  std::string table_histograms(const std::vector<NamedTable>& tables,
+                               const AllFigures& figures) const;
   HttpResponse info(const AllFigures& figures) const;
 
   base::Reactor& reactor() { return parts_.shards.front().reactor; }
   /// Asks every shard on its thread, then answers with what `view` makes of it on this one.
-  void with_figures(bool of_tables, Respond respond,
+  void with_figures(FiguresWanted wanted, Respond respond,
                     std::function<HttpResponse(const AllFigures&)> view);
   /// `done` runs on this thread, once, when all shards have answered.
-  void gather_figures(bool of_tables, std::function<void(const AllFigures&)> done);
+  void gather_figures(FiguresWanted wanted, std::function<void(const AllFigures&)> done);
+  /// Of all shards together.
+  static replication::TableMeasures measures_of(const AllFigures& figures);
   /// An empty name is any. Errors: kNotFound.
   Result<void> check_named(const std::string& keyspace, const std::string& name) const;
-  using NamedTable = std::shared_ptr<const replication::TableInfo>;
   /// Those of the parameters `keyspace` and `tables` (names with commas between); without `tables`
   /// all of the keyspace, without both all there are. Errors: kNotFound.
   Result<std::vector<NamedTable>> tables_named(const HttpRequest& request) const;

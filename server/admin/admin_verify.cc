@@ -38,7 +38,7 @@ void AdminService::order_verify(const HttpRequest& request, Respond respond) {
     return respond(http_error(409, "this node is verifying already, see GET /verification"));
   verifying_ = Verifying();
   verifying_.stores_left = parts_.shards.size();
-  gather_figures(false, [this, keyspace, table](const AllFigures& figures) {
+  gather_figures({}, [this, keyspace, table](const AllFigures& figures) {
     verifying_.files_before = files_read(figures);
     for (const Shard& shard : parts_.shards) {
       shard.reactor.post_from_any_thread([this, &store = shard.store, keyspace, table] {
@@ -69,7 +69,7 @@ void AdminService::take_verified(const Result<storage::ScrubSummary>& summary,
 }
 
 void AdminService::answer_verification(const HttpRequest&, Respond respond) {
-  gather_figures(false, [this, respond = std::move(respond)](const AllFigures& figures) {
+  gather_figures({}, [this, respond = std::move(respond)](const AllFigures& figures) {
     respond(verify_progress(figures));
   });
 }

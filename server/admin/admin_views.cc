@@ -249,41 +249,4 @@ std::string AdminService::describe_cluster() const {
   return json_text(out);
 }
 
-// `figures` by store, of this node only.
-std::string AdminService::table_stats(const AllFigures& figures) const {
-  const auto state = parts_.node.meta().snapshot();
-  json tables = json::array();
-  for (const auto& [id, table] : state->tables) {
-    uint64_t bytes = 0, here = 0;
-    for (const auto& tablet : table->tablets.tablets()) {
-      for (const auto& replica : tablet.replicas)
-        here += replica.host == parts_.node.self() ? 1 : 0;
-    }
-    for (const StoreFigures& store : figures) {
-      const auto found = store.bytes.find(id);
-      if (found != store.bytes.end()) bytes += found->second;
-    }
-    tables.push_back({{"keyspace", table->keyspace},
-                      {"table", table->name},
-                      {"partitions", table->tablets.tablets().size()},
-                      {"partitions_here", here},
-                      {"bytes_here", bytes}});
-  }
-  json stores = json::array();
-  for (const StoreFigures& store : figures) {
-    const auto& s = store.statistics;
-    stores.push_back({{"disk_bytes", s.disk_bytes},
-                      {"memtable_bytes", s.memtable_bytes},
-                      {"cache_bytes", s.cache_bytes},
-                      {"row_cache_bytes", s.row_cache_bytes},
-                      {"estimated_keys", s.estimated_keys},
-                      {"pending_compaction_bytes", s.pending_compaction_bytes},
-                      {"writes_stopped", s.writes_stopped}});
-  }
-  uint64_t hints = 0;
-  for (const Shard& shard : parts_.shards) hints += shard.data.hints().pending_count();
-  json out = {{"tables", tables}, {"stores", stores}, {"hints_pending", hints}};
-  return json_text(out);
-}
-
 }  // namespace tetrad::server

@@ -151,11 +151,15 @@ def cluster_verbs():
 
 def data_verbs():
     for word in "tablestats", "cfstats":
-        case(word + " ks.t", r"\ATotal number of tables: 1\n-+\nKeyspace: ks\n\t\tTable: t\n\t\tSpace used \(live\): [1-9]\d*\n")
+        case(word + " ks.t", r"\ATotal number of tables: 1\n-+\nKeyspace: ks\n\t\tTable: t\n\t\tSpace used \(live\): [1-9]\d*\n"
+                                   r"\t\tLocal read count: [1-9]\d*\n\t\tLocal read latency: \d+\.\d{3} ms\n"
+                                   r"\t\tLocal write count: [1-9]\d*\n\t\tLocal write latency: \d+\.\d{3} ms\n")
     case("tablestats", r"\ATotal number of tables: 3\n")
     case("tablestats -H ks", r"Space used \(live\): \S+ (KiB|bytes)")
     case("tablestats ks.nosuch", "there is no table in, or called, ks.nosuch", 1)
-    as_json("tablestats", "tables")
+    stats = {table["table"]: table for table in as_json("tablestats", "tables")["tables"]}
+    check("each write of a table is counted on its replica", stats["t"]["local_writes"]["count"] == 300, str(stats["t"]))
+    check("what nobody asks for has no latency", stats["Camel"]["local_reads"]["count"] == 0 == stats["Camel"]["local_reads"]["max_us"])
     case("flush")
     case("flush ks t u")
     case("flush ks nosuch", "there is no table ks.nosuch", 1)
@@ -239,6 +243,9 @@ def client_verbs(session):
     case("gettimeout", r"(^Current timeout for type \w+: \d+ ms\n){6}")
     case("gettimeout nosuch", r"Timeout type requires one of \(", 1)
     case("settimeout read 6000", r"\A\Z")
+    logged = list(session.execute("SELECT * FROM system_views.system_logs"))
+    check("warnings are in system_logs", any(row.level == "WARN" and row.message.startswith("timeout changed by order type=read") and
+                                             abs(row.timestamp.timestamp() - time.time()) < 60 for row in logged), logged)
     case("gettimeout read", "read: 6000 ms")
     case("settimeout write 3600000", "as the node was started", 1)
     case("settimeout nosuch 1", "Timeout type requires one of", 1)
@@ -261,7 +268,23 @@ def figure_verbs():
     as_json("compactionstats", "pending_bytes")
     case("netstats", r"\AMode: NORMAL\n(.|\n)*^Pool Name +Active +Pending +Completed +Dropped\nMessages sent +n/a +n/a +[1-9]")
     as_json("netstats", "mode")
-    case("tablehistograms ks t", "are not measured", 1)
+    for line in "tablehistograms ks t", "tablehistograms ks.t", "cfhistograms ks t":
+        case(line, r"\Aks/t histograms\nPercentile +Read Latency +Write Latency +Scan Latency\n +\(micros\) +\(micros\) +\(micros\)\n"
+                   r"50%% +[1-9]\d*\.00 +[1-9]\d*\.00 .*\n(\d\d%%%s\n){4}Min%s\nMax%s\n\nSSTables, .* are not measured" % ((latency,) * 3))
+    case("tablehistograms ks", r"^ks/Camel histograms(.|\n)*^ks/t histograms(.|\n)*^ks/u histograms")
+    case("tablehistograms ks nosuch", "there is no table ks.nosuch", 1)
+    case("tablehistograms ks.t t", "ks.t names a table already", 1)
+    [table] = as_json("tablehistograms ks t", "tables")["tables"]
+    check("its coordinator and its replica have the same writes", table["coordinator_writes"]["count"] == table["local_writes"]["count"] == 300,
+          str(table))
+    for name in "coordinator_reads", "coordinator_writes", "local_writes":
+        figures = table[name]
+        check("percentiles of %s rise" % name, 0 < figures["min_us"] <= figures["p50_us"] <= figures["p99_us"] <= figures["max_us"], str(figures))
+    metrics = urllib.request.urlopen("http://%s:9180/metrics" % FIRST, timeout=10).read().decode()
+    labels = r'{keyspace="ks",table="t"'
+    check("metrics have the latencies of a table",
+          re.search(r"^# TYPE tetrad_table_write_seconds summary\n(.|\n)*^tetrad_table_write_seconds%s,quantile=\"0\.99\"} [\d.e-]+\n"
+                    r"tetrad_table_write_seconds_sum%s} [\d.]+\ntetrad_table_write_seconds_count%s} 300$" % ((re.escape(labels),) * 3), metrics, re.M))
     case("profileload", "tetractl toppartitions", 1)
 
 
@@ -301,7 +324,7 @@ def hot_keys(session):
     as_json("toppartitions ks t", "hot_keys")
 
 
-def snapshot_verbs():
+def snapshot_verbs(session):
     empty = r"\ASnapshot Details: \nThere are no snapshots\n"
     row = r"^%s +ks +%s +\S+ \S+ +[1-9]\S* (KiB|bytes) +\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z *%s$"
     case("listsnapshots", empty)
@@ -320,6 +343,11 @@ def snapshot_verbs():
         check("%s of %s is listed" % (table, name), re.search(row % (name, table, expires), listed, re.M), listed)
     check("nothing else of two is", "two" in listed and not re.search(r"^two +ks +u", listed, re.M), listed)
     as_json("listsnapshots", "snapshots")
+    rows = {(row.name, row.table_name): row for row in session.execute("SELECT * FROM system_views.snapshots") if row.keyspace_name == "ks"}
+    check("system_views.snapshots has the same", {"one", "two", "three"} == {name for name, _ in rows} and ("two", "u") not in rows, rows)
+    check("with sizes and times", all(row.size_on_disk >= row.true_size and abs(row.created_at.timestamp() - time.time()) < 600 and
+                                      not row.ephemeral and (row.expires_at is not None) == (name == "three")
+                                      for (name, _), row in rows.items()) and rows["one", "t"].size_on_disk > 0, rows)
     store = TOP / "build/cluster" / FIRST / "node1/data"
     kept = [path for path in store.glob("snapshots/two/store-*/*.sst")]
     check("files are hard links", kept and all(path.stat().st_nlink >= 2 for path in kept), kept)
@@ -392,7 +420,7 @@ def main():
         client_verbs(session)
         figure_verbs()
         hot_keys(session)
-        snapshot_verbs()
+        snapshot_verbs(session)
         address_groups()
         lines_of_words()
         cluster.shutdown()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tablestats: nodetool's lines, as far as a node measures them of a table, and the stores behind them.
+// tablestats and tablehistograms: nodetool's lines, as far as a node measures them of a table, and the
+// stores behind them.
 #include <map>
 
 #include <fmt/format.h>
@@ -36,7 +37,64 @@ json tables_named(const json& tables, const std::vector<std::string>& words) {
   return found;
 }
 
+/// nodetool's two lines of a latency; without recent requests it is NaN, as there.
+void print_local(const char* kind, const json& figures) {
+  const bool is_known = figures.at("max_us").get<double>() != 0;
+  const double mean_ms = figures.at("mean_us").get<double>() / 1000;
+  fmt::print("\t\tLocal {} count: {}\n", kind, figures.at("count").dump());
+  fmt::print("\t\tLocal {} latency: {} ms\n", kind,
+             is_known ? fmt::format("{:.3f}", mean_ms) : "NaN");
+}
+
+/// "ks.t" in one word, as nodetool takes it, or two words. Errors: NodeError.
+Parameters named_table(const Invocation& call) {
+  const std::string keyspace = call.text("keyspace"), table = call.text("table");
+  const size_t dot = keyspace.find('.');
+  if (dot == std::string::npos) return {{"keyspace", keyspace}, {"tables", table}};
+  if (!table.empty()) throw NodeError(fmt::format("{} names a table already", keyspace));
+  return {{"keyspace", keyspace.substr(0, dot)}, {"tables", keyspace.substr(dot + 1)}};
+}
+
+void print_histograms(const json& table) {
+  constexpr std::pair<const char*, const char*> kColumns[] = {{"Read Latency", "local_reads"},
+                                                              {"Write Latency", "local_writes"},
+                                                              {"Scan Latency", "local_scans"}};
+  std::string heading = fmt::format("{:<10}", "Percentile"), units = fmt::format("{:<10}", "");
+  for (const auto& [name, figures] : kColumns) {
+    heading += fmt::format("{:>19}", name);
+    units += fmt::format("{:>19}", "(micros)");
+  }
+  fmt::print("{}/{} histograms\n{}\n{}\n", cell_text(table.at("keyspace")),
+             cell_text(table.at("table")), heading, units);
+  for (const auto& [name, figure] : {std::pair{"50%", "p50_us"},
+                                     {"75%", "p75_us"},
+                                     {"95%", "p95_us"},
+                                     {"98%", "p98_us"},
+                                     {"99%", "p99_us"},
+                                     {"Min", "min_us"},
+                                     {"Max", "max_us"}}) {
+    std::string line = fmt::format("{:<10}", name);
+    for (const auto& [column, figures] : kColumns)
+      line += fmt::format("{:>19.2f}", table.at(figures).at(figure).get<double>());
+    fmt::print("{}\n", line);
+  }
+  fmt::print("\n");
+}
+
 }  // namespace
+
+// Of the last minutes, in this node's stores.
+int show_table_histograms(AdminClient& node, const Invocation& call) {
+  const json answer = node.fact("/table-histograms", named_table(call));
+  if (call.as_json) {
+    fmt::print("{}\n", answer.dump(2));
+    return 0;
+  }
+  for (const json& table : answer.at("tables")) print_histograms(table);
+  fmt::print(
+      "SSTables, Partition Size and Cell Count are not measured: files have rows of all tables\n");
+  return 0;
+}
 
 // Keyspaces in the order of their names; figures that a node does not have for each table are left
 // out.
@@ -58,6 +116,8 @@ int show_table_stats(AdminClient& node, const Invocation& call) {
     for (const json& table : tables) {
       fmt::print("\t\tTable: {}\n", cell_text(table.at("table")));
       fmt::print("\t\tSpace used (live): {}\n", size(table.at("bytes_here")));
+      print_local("read", table.at("local_reads"));
+      print_local("write", table.at("local_writes"));
       fmt::print("\t\tPhysical partitions: {}\n", table.at("partitions").dump());
       fmt::print("\t\tPhysical partitions here: {}\n\n", table.at("partitions_here").dump());
     }

@@ -88,7 +88,7 @@ std::vector<Verb> cluster_verbs() {
 // Verbs of one node's stores, but for repair and verify, which compare all members of a tablet.
 std::vector<Verb> data_verbs() {
   return {
-      Verb("tablestats", "Sizes of tables and stores on the node")
+      Verb("tablestats", "Sizes, requests and latencies of tables on the node, and its stores")
           .also({"cfstats"})
           .takes({{"keyspaces_or_tables", Times::kAny}})
           .with({{"-H --human-readable", "", "Sizes in KiB, MiB and so on"}})
@@ -214,6 +214,10 @@ std::vector<Verb> figure_verbs() {
   return {
       Verb("proxyhistograms", "Latencies of reads and writes that this node coordinates")
           .done_by(show_proxy_histograms),
+      Verb("tablehistograms", "Latencies of the reads and writes of a table in the node's stores")
+          .also({"cfhistograms"})
+          .takes({kKeyspace, kTable})
+          .done_by(show_table_histograms),
       Verb("tpstats", "Requests and reads of disk: under way, waiting, refused; what was dropped")
           .done_by(show_pools),
       Verb("toppartitions", "The partition keys whose replicas on the node get most work")
@@ -322,8 +326,6 @@ std::vector<OtherWord> orders_without_a_verb() {
       {"move", "tokens are fixed when a node joins; data moves by physical partition", false},
       {"stopdaemon", "end the process of the node with SIGTERM", false},
       {"enablebackup", kNotBuilt, false},
-      {"tablehistograms", "latencies and sizes of single tables are not measured", false},
-      {"cfhistograms", "latencies and sizes of single tables are not measured", false},
       {"profileload", "tetractl toppartitions tells which partition keys get most work", false},
   };
 }

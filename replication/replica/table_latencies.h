@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Latencies of each table's requests on one shard, as its coordinator and its replicas see them.
+//
+//   Every request is counted. It is timed by the clock of the moment when a millisecond has passed
+//   since the last one that was, or sixteen have come; it then stands for those since the last. So a
+//   request costs some nanoseconds, and one that ends within the turn of the loop in which it began
+//   has a time, too, which the turn's own clock could not tell.
+//
+// Memory: less than half a kilobyte for each kind of request that a table has had. A table that is
+// dropped, or truncated, takes its figures along.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/reactor.h"
+#include "base/recent_histogram.h"
+#include "storage/row/mutation.h"
+
+namespace tetrad::replication {
+
+struct MetaState;
+
+/// What is measured of a table. Scans are reads of a range of the ring.
+enum class TableFigure : uint8_t {
+  kCoordinatorRead,
+  kCoordinatorScan,
+  kCoordinatorWrite,
+  kLocalRead,
+  kLocalScan,
+  kLocalWrite,
+  kRowsOfRead,  // live rows that a local read or scan has found
+};
+constexpr size_t kTableFigures = 7;
+
+/// Of one figure: microseconds, or rows.
+struct TableMeasure {
+  uint64_t count = 0, total = 0;  // since the table's first request here
+  base::RecentFigures recent;
+  void add(const TableMeasure& other);
+};
+/// Only what there has been a request for.
+using TableMeasures = std::map<std::pair<TableIncarnation, TableFigure>, TableMeasure>;
+
+/// Belongs to its shard and its thread.
+class TableLatencies {
+ public:
+  /// A request that has begun.
+  struct Timing {
+    TableFigure figure{};
+    TableIncarnation table;
+    int64_t started_us = kNotTimed;
+    uint32_t weight = 0;        // how many requests it stands for
+    int64_t last_timed_us = 0;  // before it
+    bool is_timed() const { return started_us != kNotTimed; }
+  };
+  /// A write may be of several tables.
+  struct Timings {
+    Timing first;
+    std::vector<Timing> others;
+  };
+
+  /// From its making to its end one request.
+  class Scope {
+   public:
+    Scope(TableLatencies& latencies, TableFigure figure, TableIncarnation table)
+        : latencies_(latencies), timing_(latencies.begin(figure, table)) {}
+    ~Scope() { latencies_.end(timing_); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    TableLatencies& latencies_;
+    const Timing timing_;
+  };
+
+  explicit TableLatencies(const base::Reactor& reactor) : reactor_(reactor) {}
+  TableLatencies(const TableLatencies&) = delete;
+  TableLatencies& operator=(const TableLatencies&) = delete;
+
+  Timing begin(TableFigure figure, TableIncarnation table) {
+    Measured& of = measured(figure, table);
+    ++of.count;
+    const int64_t now_us = reactor_.now_us();
+    if (++of.since < kTimedOfRequests && now_us - of.timed_us < kTimedEveryUs)
+      return {figure, table};
+    return start(of, figure, table, now_us);
+  }
+  /// Of the tables of a batch the first sixteen.
+  Timings begin_write(std::span<const storage::Mutation> mutations);
+  /// Nothing where it is not timed.
+  void end(const Timing& timing) {
+    if (timing.is_timed()) record(timing);
+  }
+  void end(const Timings& timings) {
+    end(timings.first);
+    for (const Timing& timing : timings.others) end(timing);
+  }
+  /// Of a timed local read.
+  void note_rows(const Timing& timing, uint64_t rows);
+  /// It is begun anew in another way, with nothing in between.
+  void take_back(const Timing& timing);
+
+  /// Forgets the tables that are no more.
+  void follow(const MetaState& state);
+  /// Of more tables than `tables_max` those that have had most of these requests.
+  TableMeasures measures(std::span<const TableFigure> wanted, size_t tables_max = SIZE_MAX) const;
+
+ private:
+  static constexpr int64_t kNotTimed = INT64_MIN;
+  static constexpr uint32_t kTimedOfRequests = 16;
+  static constexpr int64_t kTimedEveryUs = 1'000;
+
+  struct Measured {
+    uint64_t count = 0, total = 0;
+    int64_t timed_us = INT64_MIN / 2;  // when one began last that was timed; long ago: none was
+    uint32_t since = 0;                // requests since then
+    base::RecentHistogram values;
+  };
+  using OfTable = std::array<std::unique_ptr<Measured>, kTableFigures>;
+
+  Measured& measured(TableFigure figure, TableIncarnation table) {
+    if (last_ == nullptr || last_table_ != table) look_up(table);
+    std::unique_ptr<Measured>& found = (*last_)[static_cast<size_t>(figure)];
+    if (found == nullptr) found = std::make_unique<Measured>();
+    return *found;
+  }
+  void look_up(TableIncarnation table);
+  Timing start(Measured& of, TableFigure figure, TableIncarnation table, int64_t now_us);
+  void record(const Timing& timing);
+
+  const base::Reactor& reactor_;
+  std::unordered_map<uint32_t, OfTable> tables_;  // by incarnation
+  OfTable* last_ = nullptr;                       // of the last request
+  TableIncarnation last_table_;
+};
+
+}  // namespace tetrad::replication
