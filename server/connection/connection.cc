@@ -246,6 +246,11 @@ void Connection::refuse(const cql::Envelope& envelope, const Error& error) {
   schedule_flush();
 }
 
+// A driver may ask another node, whatever the request is: this is what the code says.
+void Connection::refuse_unbegun(const cql::Envelope& envelope) {
+  refuse(envelope, Error(ErrorCode::kBootstrapping, "this node serves no clients any more"));
+}
+
 // OPTIONS may come before STARTUP, so it changes nothing.
 void Connection::answer_options(const cql::Envelope& envelope) {
   const cql::SupportedOption options[] = {
@@ -306,11 +311,7 @@ void Connection::take(cql::Envelope envelope) {
   context_.metrics.requests.add();
   ++requests_;
   is_quiet_ = false;
-  // Not begun, so a driver may ask another node whatever the request is: this is what the code says.
-  if (phase_ == Phase::kDraining) {
-    refuse(envelope, Error(ErrorCode::kBootstrapping, "this node serves no clients any more"));
-    return;
-  }
+  if (phase_ == Phase::kDraining) return refuse_unbegun(envelope);
   auto decoded = cql::decode_request(envelope);
   if (!decoded) {
     refuse(envelope, decoded.error());

@@ -97,8 +97,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   /// Answers in flight are still sent, what has come and was not begun is refused; then the socket
   /// closes.
   void drain();
-  /// Tells each request in flight that it gets no answer, and closes. For the end of the process,
-  /// when no loop runs any more.
+  /// Tells each request in flight that it gets no answer, refuses what was not begun, and closes.
+  /// For the end of the process, when no loop runs any more.
   void give_up();
   /// At once.
   void close();
@@ -163,7 +163,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void handshake_stepped(const Result<bool>& is_over);
   /// Takes the connection out of the shard's list of handshakes; may be called at any time.
   void end_handshake();
-  /// What TLS has decrypted, to the decoder.
+  /// What TLS has decrypted, to the decoder. Errors: the session is broken.
+  Result<void> decrypt();
   void take_decrypted();
   /// The turn's answers through TLS into wire_. False: the session is broken.
   bool encrypt_turn();
@@ -194,6 +195,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   bool is_open() const { return phase_ <= Phase::kDraining; }
   /// An ERROR as the answer to this envelope; the connection goes on.
   void refuse(const cql::Envelope& envelope, const Error& error);
+  void refuse_unbegun(const cql::Envelope& envelope);
   static Task<void> run(std::shared_ptr<Connection> self, cql::Envelope envelope,
                         cql::Request request);
   /// Of a task; `bytes`: of its envelope's body.
@@ -222,6 +224,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   /// Of a connection that drains: looks again and again whether all is answered and nothing more
   /// comes.
   void await_quiet();
+  /// What the socket has, to the decoder, without waiting: how many bytes.
+  size_t read_now();
+  void refuse_rest();
   /// The last answer is out: closes the sending half, and the rest when the client has closed.
   void linger();
   /// While it lingers: what still comes is read and dropped.
@@ -257,7 +262,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   uint32_t in_flight_ = 0;
   InFlight* first_in_flight_ = nullptr;
   bool is_quiet_ = false;  // no request has come since await_quiet() has looked
-  base::MonotonicUs drained_until_us_ = 0;
+  base::MonotonicUs drain_began_us_ = 0;
+  uint64_t requests_before_drain_ = 0;
   // Size of the last answer; a client that has had none counts as one of large answers.
   uint64_t last_answer_bytes_ = UINT64_MAX;
   size_t seen_bytes_ = 0;  // of encoder_: what was there before the answer that comes next

@@ -17,9 +17,11 @@ namespace asio = boost::asio;
 
 namespace {
 
+constexpr size_t kWireReadBytes = 32u << 10;
 constexpr int64_t kDrainedLingerUs = 100'000;
 // What a client has sent may still be on its way, or in its own socket behind a full one of ours.
 constexpr int64_t kQuietUs = 20'000;
+constexpr uint64_t kStreamsMax = 32'768;    // of a connection (native protocol v5, section 2)
 constexpr size_t kRoomKept = 256u << 10;    // of a buffer, by a connection that has nothing to send
 constexpr size_t kSpareRoomsMax = 4;        // of the shard
 constexpr size_t kSpareRoomMax = 4u << 20;  // a larger one is given back to the system
@@ -185,22 +187,62 @@ void Connection::drain() {
   if (phase_ != Phase::kReady) return close_after_flush();
   phase_ = Phase::kDraining;
   context_.events.remove(*this);
-  drained_until_us_ = context_.reactor.now_us() + context_.limits.linger_us;
+  drain_began_us_ = context_.reactor.now_us();
+  requests_before_drain_ = requests_;
   await_quiet();
 }
 
-// Who goes on asking for longer is cut off: what is in flight then is still answered.
+// It ends when nothing comes any more; at the latest for a client that goes on asking: after a
+// while at the first moment when all is heard, or when more has come than can have been under way.
 void Connection::await_quiet() {
   is_quiet_ = true;
   linger_timer_ = context_.reactor.call_at(context_.reactor.now_us() + kQuietUs, [this] {
     linger_timer_ = 0;
     if (phase_ != Phase::kDraining) return;
     boost::system::error_code ignored;
-    const bool is_over =
-        is_quiet_ && in_flight_ == 0 && !paused_ && !yielded_ && socket_.available(ignored) == 0;
-    if (is_over || context_.reactor.now_us() >= drained_until_us_) return close_after_flush();
+    const bool has_heard_all = !paused_ && !yielded_ && socket_.available(ignored) == 0;
+    const bool is_late = context_.reactor.now_us() >= drain_began_us_ + context_.limits.linger_us;
+    if ((in_flight_ == 0 && has_heard_all && (is_quiet_ || is_late)) ||
+        requests_ - requests_before_drain_ > kStreamsMax)
+      return close_after_flush();
     await_quiet();
   });
+}
+
+size_t Connection::read_now() {
+  boost::system::error_code error;
+  if (link_ == Link::kPlain) {
+    const auto room = decoder_.writable();
+    const size_t size = socket_.read_some(asio::buffer(room.data(), room.size()), error);
+    if (error) return 0;
+    decoder_.commit(size);
+    return size;
+  }
+  if (link_ != Link::kTls || shaking_) return 0;
+  Bytes& room = context_.wire_room;
+  room.resize(kWireReadBytes);
+  const size_t size = socket_.read_some(asio::buffer(room), error);
+  if (error) return 0;
+  tls_->feed(BytesView(room).substr(0, size));
+  return decrypt() ? size : 0;
+}
+
+/// Of what has come, up to what a client may have waiting.
+void Connection::refuse_rest() {
+  if (phase_ != Phase::kReady && phase_ != Phase::kDraining && phase_ != Phase::kClosing) return;
+  const uint64_t bytes_max = context_.limits.unsent_pause_bytes;
+  for (uint64_t bytes = 0; bytes < bytes_max && unsent_bytes() < bytes_max;) {
+    const cql::Incoming incoming = decoder_.next();
+    if (incoming.kind == cql::Incoming::Kind::kEnvelope) {
+      refuse_unbegun(incoming.envelope);
+    } else if (incoming.kind == cql::Incoming::Kind::kNeedMore) {
+      const size_t size = read_now();
+      if (size == 0) return;
+      bytes += size;
+    } else {
+      return;
+    }
+  }
 }
 
 // With what the socket takes at once: nobody waits for it any more.
@@ -211,7 +253,10 @@ void Connection::give_up() {
                             "this node has stopped before the request was done; whether it was "
                             "done in part is not known"));
   }
-  caught([&] { flush(); });
+  caught([&] {
+    refuse_rest();
+    flush();
+  });
   boost::system::error_code ignored;
   if (phase_ != Phase::kClosed) socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   close();

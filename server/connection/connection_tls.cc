@@ -184,18 +184,21 @@ void Connection::handshake_stepped(const Result<bool>& is_over) {
 }
 
 /// All that has come: what a turn reads of the wire is bounded.
-// Also after the last step of the handshake: the client may have sent its first request with it.
-void Connection::take_decrypted() {
+Result<void> Connection::decrypt() {
   while (true) {
     const auto room = decoder_.writable();
-    const auto got = tls_->read(room.data(), room.size());
-    if (!got) {
-      notice("closed, " + got.error().message);
-      schedule_flush();
-      return close_after_flush();
-    }
-    if (*got == 0) break;
-    decoder_.commit(*got);
+    TETRAD_TRY(const size_t got, tls_->read(room.data(), room.size()));
+    if (got == 0) return {};
+    decoder_.commit(got);
+  }
+}
+
+// Also after the last step of the handshake: the client may have sent its first request with it.
+void Connection::take_decrypted() {
+  if (const auto decrypted = decrypt(); !decrypted) {
+    notice("closed, " + decrypted.error().message);
+    schedule_flush();
+    return close_after_flush();
   }
   // close_notify: nothing can come any more.
   if (tls_->has_ended()) return close();

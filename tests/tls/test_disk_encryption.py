@@ -190,12 +190,13 @@ def test_hints_are_unreadable_on_the_disk_and_arrive(tmp_path):
     nodes = [Node(tmp_path, address, "--seeds", ",".join(THREE), *(("--disk-encryption-key-file", keys) if address == THREE[0] else ()),
                   serves=False) for address in THREE]
     hidden, plain, away = nodes
+    sessions = []
     try:
         for node in nodes:
             wait_until("%s serves" % node.address, node.serves)
         for node in nodes:
             wait_until("%s sees all" % node.address, lambda: node.live() == set(THREE))
-        sessions = [session_at(node.address, ConsistencyLevel.QUORUM) for node in (hidden, plain)]
+        sessions.extend(session_at(node.address, ConsistencyLevel.QUORUM) for node in (hidden, plain))
         sessions[0].execute("CREATE KEYSPACE secrets WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}")
         sessions[0].execute("CREATE TABLE secrets.hidden_table (k int PRIMARY KEY, v text)")
         away.stop()
@@ -220,10 +221,12 @@ def test_hints_are_unreadable_on_the_disk_and_arrive(tmp_path):
                        and node.metric("tetrad_replication_hints_pending") == 0)
         for node in (hidden, plain):
             node.stop()
-        session = session_at(away.address, ConsistencyLevel.ONE)
+        sessions.append(session_at(away.address, ConsistencyLevel.ONE))
         for number in range(200):
-            row = session.execute("SELECT v FROM secrets.hidden_table WHERE k = %d" % number).one()
+            row = sessions[2].execute("SELECT v FROM secrets.hidden_table WHERE k = %d" % number).one()
             assert row and row.v == "%s-%d" % (MARKER, number)
     finally:
+        for session in sessions:
+            session.cluster.shutdown()
         for node in nodes:
             node.stop()
