@@ -204,6 +204,7 @@ struct DataMutants {
   bool balance_second_alone = false;  // rule 9: a set's second move without the first one
   bool second_voter_alone = false;    // rule 30: one voter becomes two while a third is away
   bool voter_lost_beside_dead = false;  // rule 30: a voter leaves, and of the others half are dead
+  bool third_voter_early = false;       // rule 30: of three voters one goes while it is leaving
   bool formats_ungated = false;         // what is written is of the newest format at once
   bool unread_command_skipped = false;  // a committed command that cannot be read is left out
 

@@ -85,7 +85,7 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
   const bool is_third =
       votes_on && away_voter == nullptr && voters == 2 && configuration.voters.size() == 3;
   const size_t wanted = TETRAD_MUTANT(voters_even) && staying > 1 ? 2 : voters_wanted(staying);
-  if (is_third && voters >= wanted) return std::nullopt;
+  if (is_third && voters >= wanted && !TETRAD_MUTANT(third_voter_early)) return std::nullopt;
   if (voters >= wanted && leaving_voter != nullptr && may_lose(leaving_voter->host))
     return RaftMembershipChange{Kind::kDemote, leaving_voter->host};
   if (voters > wanted) {
