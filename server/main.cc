@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tetrad: the server program.
+#include <chrono>
 #include <cstdio>
 #include <malloc.h>
 
@@ -22,6 +23,12 @@ constexpr uint64_t kFewArenasBelow_bytes = uint64_t{2} << 30;
 int ended_by(const tetrad::Error& error) {
   std::fprintf(stderr, "tetrad: %s\n", error.message.c_str());
   return error.code == tetrad::ErrorCode::kConfig ? 2 : 1;
+}
+
+int64_t wall_time_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -48,15 +55,16 @@ int main(int argc, char** argv) {
     std::fputs(server::default_config_text().c_str(), stdout);
     return 0;
   }
-  const Logger logger(base::make_stderr_sink(server::log_level_named(line->options.log_level)),
-                      "node");
+  const auto log = std::make_shared<server::RecentLog>(
+      base::make_stderr_sink(server::log_level_named(line->options.log_level)), wall_time_ms);
+  const Logger logger(log, "node");
   const std::string& data_directory = line->options.data_directory;
   if (const auto mark = server::decommission_mark(data_directory)) {
     logger.warn("not started: {}; delete {} to join as a new node", *mark, data_directory);
     return 0;
   }
   while (true) {
-    auto node = server::Node::open(line->options, logger);
+    auto node = server::Node::open(line->options, logger, *log);
     if (!node) return ended_by(node.error());
     const auto ended = (*node)->run();
     if (!ended) return ended_by(ended.error());

@@ -86,9 +86,10 @@ cql::AddressFilter::Options address_filter_of(const Options& options) {
 
 }  // namespace
 
-NodeImpl::NodeImpl(const Options& options, Logger logger)
+NodeImpl::NodeImpl(const Options& options, Logger logger, const RecentLog& log)
     : options_(options),
       logger_(std::move(logger)),
+      log_lines_(log),
       disk_(options.data_directory),
       client_addresses_(address_filter_of(options), logger_),
       pool_(pool_options(options)) {
@@ -504,8 +505,9 @@ Result<void> NodeImpl::open() {
   return {};
 }
 
-Result<std::unique_ptr<Node>> Node::open(const Options& options, Logger logger) {
-  auto node = std::make_unique<NodeImpl>(options, std::move(logger));
+Result<std::unique_ptr<Node>> Node::open(const Options& options, Logger logger,
+                                         const RecentLog& log) {
+  auto node = std::make_unique<NodeImpl>(options, std::move(logger), log);
   TETRAD_TRY_VOID(node->open());
   return std::unique_ptr<Node>(std::move(node));
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "server/config/options.h"
+#include "server/runtime/recent_log.h"
 
 namespace tetrad::server {
 
@@ -28,8 +29,9 @@ enum class NodeEnd : uint8_t {
 class Node {
  public:
   /// Opens files and sockets; nothing is served yet. Errors: kConfig, kIo, kCorruption, each one
-  /// line for the operator.
-  static Result<std::unique_ptr<Node>> open(const Options& options, Logger logger);
+  /// line for the operator. `log`: what the logger's lines pass through; outlives the node.
+  static Result<std::unique_ptr<Node>> open(const Options& options, Logger logger,
+                                            const RecentLog& log);
   virtual ~Node() = default;
   /// Serves until SIGTERM or SIGINT, or until it is no member any more, then drains and stops.
   /// Errors: what made it stop otherwise.

@@ -46,7 +46,7 @@ namespace tetrad::server {
 /// open() → run() → destructor, once each.
 class NodeImpl final : public Node {
  public:
-  NodeImpl(const Options& options, Logger logger);
+  NodeImpl(const Options& options, Logger logger, const RecentLog& log);
   ~NodeImpl() override;
 
   /// Each part in turn, as node.cc orders it. Errors: kConfig, kIo, kCorruption.
@@ -116,6 +116,7 @@ class NodeImpl final : public Node {
   // Plans are made once, in open(), and never change.
   const Options options_;
   Logger logger_;
+  const RecentLog& log_lines_;
   std::vector<replication::Endpoint> seeds_;
   NodeAddresses addresses_;
   MemoryPlan memory_;
@@ -152,7 +153,12 @@ class NodeImpl final : public Node {
                                serving_,
                                [this]() -> Snapshots& { return *snapshots_; },
                                [this]() -> replication::MetaService& { return node_->meta(); },
-                               client_addresses_};
+                               client_addresses_,
+                               log_lines_,
+                               [this](const Shard& shard) -> const replication::IndexRunner& {
+                                 return shard.replication == nullptr ? node_->indexes()
+                                                                     : shard.replication->indexes();
+                               }};
   std::unique_ptr<CertificateWatch> certificates_;
   std::unique_ptr<Snapshots> snapshots_;
   std::unique_ptr<AdminService> admin_;

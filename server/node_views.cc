@@ -382,92 +382,22 @@ NodeTable snapshots_table(const NodeViewSources& from) {
           }};
 }
 
-/// A materialized view in all stores of this node.
-struct BuiltView {
-  bool built = true;
-  RingPosition position = RingPosition::highest();  // all before it has tasks
-  uint64_t rows = 0;
-};
-using BuiltViews = std::map<TableIncarnation, BuiltView>;
-
-// A view is built when it is on all stores; the least position and all rows together.
-BuiltViews join_views(const std::vector<std::vector<replication::ViewStatus>>& parts) {
-  BuiltViews views;
-  for (const auto& part : parts) {
-    for (const replication::ViewStatus& status : part) {
-      BuiltView& view = views[status.view];
-      view.built = view.built && status.built;
-      view.position = std::min(view.position, status.position);
-      view.rows += status.rows;
-    }
-  }
-  return views;
-}
-
-/// `add` makes the row of a view, or none.
-NodeTable views_table(
-    const NodeViewSources& from, std::string name, std::string keyspace,
-    std::vector<cql::ComputedTables::Column> columns,
-    std::function<void(const replication::TableInfo&, const BuiltView&, VirtualRows&)> add) {
-  return {std::move(name), std::move(columns),
-          [&from, add = std::move(add)](base::Reactor& asker, NodeTable::Done done) {
-            ask_shards<std::vector<replication::ViewStatus>>(
-                from, asker, [](Shard& shard) { return shard.data->views().statuses(); },
-                [&from, add](const auto& parts) {
-                  const replication::MetaSnapshot state = from.meta().snapshot();
-                  VirtualRows rows;
-                  for (const auto& [incarnation, view] : join_views(parts))
-                    if (const auto* table = state->table(incarnation); table != nullptr)
-                      add(*table, view, rows);
-                  return rows;
-                },
-                std::move(done));
-          },
-          std::move(keyspace)};
-}
-
-NodeTable built_views_table(const NodeViewSources& from) {
-  return views_table(from, "built_views", "system",
-                     {{"keyspace_name", "text", "pk"},
-                      {"view_name", "text", "ck"},
-                      {"status_replicated", "boolean"}},
-                     [](const auto& table, const BuiltView& view, VirtualRows& rows) {
-                       if (!view.built) return;
-                       rows.push_back({text(table.keyspace), text(table.name), flag(true)});
-                     });
-}
-
-/// The stores of a node have one row together, with the token of the one that is least far.
-NodeTable view_builds_table(const NodeViewSources& from) {
-  return views_table(
-      from, "view_builds_in_progress", "system",
-      {{"keyspace_name", "text", "pk"},
-       {"view_name", "text", "ck"},
-       {"start_token", "text", "ck"},
-       {"end_token", "text", "ck"},
-       {"keys_built", "bigint"},
-       {"last_token", "text"}},
-      [](const auto& table, const BuiltView& view, VirtualRows& rows) {
-        if (view.built) return;
-        const auto token = [](int64_t value) { return text(std::to_string(value)); };
-        rows.push_back({text(table.keyspace), text(table.name), token(RingPosition::lowest().token),
-                        token(RingPosition::highest().token), big(as_signed(view.rows)),
-                        token(view.position.token)});
-      });
-}
-
-/// What this node knows: its own part.
-NodeTable view_status_table(const NodeViewSources& from) {
-  return views_table(
-      from, "view_build_status", "system_distributed",
-      {{"keyspace_name", "text", "pk"},
-       {"view_name", "text", "pk"},
-       {"host_id", "uuid", "ck"},
-       {"status", "text"}},
-      [&from](const auto& table, const BuiltView& view, VirtualRows& rows) {
-        rows.push_back({text(table.keyspace), text(table.name), uuid(from.meta().self().value),
-                        text(view.built ? "SUCCESS" : "STARTED")});
-      });
+/// The last warnings and errors, at whatever level below them the log is written.
+NodeTable system_logs_table(const NodeViewSources& from) {
+  return {"system_logs",
+          {{"timestamp", "timestamp", "pk"},
+           {"order_in_millisecond", "int", "ck"},
+           {"level", "text"},
+           {"logger", "text"},
+           {"message", "text"}},
+          on_first(from, [&from] {
+            VirtualRows rows;
+            for (const RecentLog::Line& line : from.log.lines())
+              rows.push_back({big(line.wall_ms), number(line.order),
+                              text(line.level == base::LogLevel::kWarn ? "WARN" : "ERROR"),
+                              text(line.component), text(utf8(line.text))});
+            return rows;
+          })};
 }
 
 NodeTable address_counts_table(const NodeViewSources& from) {
@@ -490,12 +420,13 @@ NodeTable address_counts_table(const NodeViewSources& from) {
 
 cql::NodeTables make_node_views(const NodeViewSources& from) {
   std::vector<NodeTable> tables = {
-      address_counts_table(from), advice_table(from),      built_views_table(from),
-      caches_table(from),         clients_table(from),     cql_metrics_table(from),
-      disk_usage_table(from),     hot_keys_table(from),    pending_hints_table(from),
-      queries_table(from),        settings_table(from),    snapshots_table(from),
-      thread_pools_table(from),   view_builds_table(from), view_status_table(from)};
-  for (NodeTable& table : table_views(from)) tables.push_back(std::move(table));
+      address_counts_table(from), advice_table(from),        caches_table(from),
+      clients_table(from),        cql_metrics_table(from),   disk_usage_table(from),
+      hot_keys_table(from),       pending_hints_table(from), queries_table(from),
+      settings_table(from),       snapshots_table(from),     system_logs_table(from),
+      thread_pools_table(from)};
+  for (const auto& more : {build_views(from), table_views(from)})
+    tables.insert(tables.end(), more.begin(), more.end());
   return std::make_shared<const std::vector<NodeTable>>(std::move(tables));
 }
 

@@ -8,6 +8,7 @@
 #include "replication/meta/meta_state.h"
 #include "server/config/memory_plan.h"
 #include "server/config/options.h"
+#include "server/runtime/recent_log.h"
 #include "server/serving.h"
 #include "server/snapshots/snapshots.h"
 
@@ -22,6 +23,9 @@ struct NodeViewSources {
   std::function<Snapshots&()> snapshots;            // while clients are served
   std::function<replication::MetaService&()> meta;  // the first shard's
   const cql::AddressFilter& addresses;
+  const RecentLog& log;
+  /// To be asked on the shard's thread.
+  std::function<const replication::IndexRunner&(const Shard&)> indexes;
 };
 
 /// Names and values of system_views.settings: all options, and under Cassandra's names, in its

@@ -57,6 +57,8 @@ inline std::string utf8(std::string text) {
   return text;
 }
 
+/// Of views and indexes: what is built.
+std::vector<cql::NodeTable> build_views(const NodeViewSources& from);
 /// Of system_views: latencies of tables, and what their reads find.
 std::vector<cql::NodeTable> table_views(const NodeViewSources& from);
 /// system_tetrad.hot_keys: what gets most work.

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of system_views that stay empty: about things that Tetrad does not have, or does not count
-// by table. Monitoring reads them; a row would be made up.
+// Tables of system_views that stay empty: about things that Tetrad does not have, or does not know.
+// Monitoring reads them; a row would be made up.
+//
+//   batches, tombstones, peers   not counted one by one
+//   partitions, sstables         files are a store's, with rows of all tables; so are compactions
+//   streams, repairs             have no sessions that a client could follow
+//   caches of roles              roles are in memory whole
 #include "cql/system/computed_tables.h"
 
 namespace tetrad::cql {

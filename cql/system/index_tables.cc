@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables about indexes, beside system_schema.indexes.
+#include "cql/system/index_tables.h"
+
 #include "cql/index/index_options.h"
-#include "cql/system/computed_tables.h"
 
 namespace tetrad::cql {
 namespace {
@@ -30,44 +30,47 @@ std::string analyzer_text(const IndexSchema& index) {
                      truth(analysis->ascii));
 }
 
-VirtualRows sai_indexes(const SchemaSnapshot& schema) {
+}  // namespace
+
+std::vector<ComputedTables::Column> sai_index_columns() {
+  return {
+      {"keyspace_name", "text", "pk"}, {"index_name", "text", "ck"}, {"analyzer", "text"},
+      {"column_name", "text"},         {"is_building", "boolean"},   {"is_queryable", "boolean"},
+      {"is_string", "boolean"},        {"table_name", "text"}};
+}
+
+VirtualRows sai_index_rows(const SchemaSnapshot& schema, const UnbuiltIndexes& unbuilt) {
   VirtualRows rows;
   for_each_index(schema, [&](const TableSchema& table, const IndexSchema& index) {
     const ColumnSchema* const column = table.find(index.column);
     if (index.index_class != IndexClass::kSai || column == nullptr) return;
     const bool is_literal = is_literal_term(indexed_type(*column->type, index.target).get());
     rows.push_back({text(table.keyspace), text(index.name), text(analyzer_text(index)),
-                    text(index.column), flag(false), flag(true), flag(is_literal),
-                    text(table.name)});
+                    text(index.column), flag(unbuilt.contains({table.incarnation, index.id})),
+                    flag(true), flag(is_literal), text(table.name)});
   });
   return rows;
 }
 
-/// table_name has the name of a keyspace, as in Cassandra.
-VirtualRows built_indexes(const SchemaSnapshot& schema) {
+std::vector<ComputedTables::Column> built_index_columns() {
+  return {{"table_name", "text", "pk"}, {"index_name", "text", "ck"}, {"value", "blob"}};
+}
+
+VirtualRows built_index_rows(const SchemaSnapshot& schema, const UnbuiltIndexes& unbuilt) {
   VirtualRows rows;
   for_each_index(schema, [&](const TableSchema& table, const IndexSchema& index) {
-    rows.push_back({text(table.keyspace), text(index.name), kNull});
+    if (!unbuilt.contains({table.incarnation, index.id}))
+      rows.push_back({text(table.keyspace), text(index.name), kNull});
   });
   return rows;
 }
 
-}  // namespace
-
+// Where no server knows better, what the schema has is built.
 void define_index_tables(ComputedTables& tables) {
-  tables.define("system", "IndexInfo",
-                {{"table_name", "text", "pk"}, {"index_name", "text", "ck"}, {"value", "blob"}},
-                built_indexes);
-  tables.define("system_views", "sai_column_indexes",
-                {{"keyspace_name", "text", "pk"},
-                 {"index_name", "text", "ck"},
-                 {"analyzer", "text"},
-                 {"column_name", "text"},
-                 {"is_building", "boolean"},
-                 {"is_queryable", "boolean"},
-                 {"is_string", "boolean"},
-                 {"table_name", "text"}},
-                sai_indexes);
+  tables.define("system", "IndexInfo", built_index_columns(),
+                [](const SchemaSnapshot& schema) { return built_index_rows(schema, {}); });
+  tables.define("system_views", "sai_column_indexes", sai_index_columns(),
+                [](const SchemaSnapshot& schema) { return sai_index_rows(schema, {}); });
 }
 
 }  // namespace tetrad::cql

@@ -29,12 +29,13 @@ class SystemTables final : public VirtualTables {
     define_others();
     define_role_tables(tables_);
     define_empty_tables(tables_);
-    define_index_tables(tables_);
     define_empty_views(tables_);
     define_gossip_table(tables_, meta_, facts_);
     define_throughput_table(tables_, meta_);
     define_placement_tables(tables_, meta_);
     define_tables_of_node();
+    // The server's own know which indexes are built.
+    if (of_node_ == nullptr) define_index_tables(tables_);
     keyspaces_ = tables_.keyspaces();
   }
 

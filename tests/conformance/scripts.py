@@ -15,7 +15,7 @@ class Statement:
     java: str | None = None  # the body of a function in Java, for a server that takes no Lua
     level: str | None = None  # consistency; None: the session's
     serial: str | None = None  # serial consistency; None: not said
-    settles: bool = False  # of a view: asked again until it is as recorded, for a while
+    settles: bool = False  # of a view or an index: asked again until it is as recorded, for a while
     frame: bool = False  # a BATCH goes out as the protocol's message, each of its statements for itself
 
     def for_reference(self):

@@ -243,6 +243,9 @@ def client_verbs(session):
     case("gettimeout", r"(^Current timeout for type \w+: \d+ ms\n){6}")
     case("gettimeout nosuch", r"Timeout type requires one of \(", 1)
     case("settimeout read 6000", r"\A\Z")
+    logged = list(session.execute("SELECT * FROM system_views.system_logs"))
+    check("warnings are in system_logs", any(row.level == "WARN" and row.message.startswith("timeout changed by order type=read") and
+                                             abs(row.timestamp.timestamp() - time.time()) < 60 for row in logged), logged)
     case("gettimeout read", "read: 6000 ms")
     case("settimeout write 3600000", "as the node was started", 1)
     case("settimeout nosuch 1", "Timeout type requires one of", 1)
@@ -321,7 +324,7 @@ def hot_keys(session):
     as_json("toppartitions ks t", "hot_keys")
 
 
-def snapshot_verbs():
+def snapshot_verbs(session):
     empty = r"\ASnapshot Details: \nThere are no snapshots\n"
     row = r"^%s +ks +%s +\S+ \S+ +[1-9]\S* (KiB|bytes) +\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z *%s$"
     case("listsnapshots", empty)
@@ -340,6 +343,11 @@ def snapshot_verbs():
         check("%s of %s is listed" % (table, name), re.search(row % (name, table, expires), listed, re.M), listed)
     check("nothing else of two is", "two" in listed and not re.search(r"^two +ks +u", listed, re.M), listed)
     as_json("listsnapshots", "snapshots")
+    rows = {(row.name, row.table_name): row for row in session.execute("SELECT * FROM system_views.snapshots") if row.keyspace_name == "ks"}
+    check("system_views.snapshots has the same", {"one", "two", "three"} == {name for name, _ in rows} and ("two", "u") not in rows, rows)
+    check("with sizes and times", all(row.size_on_disk >= row.true_size and abs(row.created_at.timestamp() - time.time()) < 600 and
+                                      not row.ephemeral and (row.expires_at is not None) == (name == "three")
+                                      for (name, _), row in rows.items()) and rows["one", "t"].size_on_disk > 0, rows)
     store = TOP / "build/cluster" / FIRST / "node1/data"
     kept = [path for path in store.glob("snapshots/two/store-*/*.sst")]
     check("files are hard links", kept and all(path.stat().st_nlink >= 2 for path in kept), kept)
@@ -412,7 +420,7 @@ def main():
         client_verbs(session)
         figure_verbs()
         hot_keys(session)
-        snapshot_verbs()
+        snapshot_verbs(session)
         address_groups()
         lines_of_words()
         cluster.shutdown()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # system_views: what a node tells of itself. Each query goes to one node, which answers for itself alone.
 import pytest
+from cassandra import ConsistencyLevel
 from cassandra.cluster import ExecutionProfile
 from cassandra.policies import WhiteListRoundRobinPolicy
 from cassandra.query import SimpleStatement
-from conftest import HOSTS
+from conftest import HOSTS, fresh_name, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,87 @@ def test_the_rows_of_reads_are_counted(node, session):
     )
     assert found.count > 0
     assert 80 <= found.p50th <= found.p99th <= found.max <= 130
+
+
+def index_names(node, keyspace):
+    return {row.index_name for row in node.execute('SELECT index_name FROM system."IndexInfo" WHERE table_name = %s', (keyspace,))}
+
+
+def test_an_index_is_listed_once_it_is_built(node, session):
+    session.execute("CREATE TABLE IF NOT EXISTS indexed (k int PRIMARY KEY, a int, b text)")
+    for k in range(200):
+        session.execute("INSERT INTO indexed (k, a, b) VALUES (%s, %s, 'x')", (k, k % 10))
+    session.execute("CREATE INDEX indexed_a ON indexed (a)")
+    session.execute("CREATE INDEX indexed_b ON indexed (b) USING 'sai'")
+    wait_until(lambda: {"indexed_a", "indexed_b"} <= index_names(node, session.keyspace), 30, "the indexes are built")
+    [found] = node.execute(
+        "SELECT * FROM system_views.sai_column_indexes WHERE keyspace_name = %s AND index_name = 'indexed_b'", (session.keyspace,)
+    )
+    assert (found.is_building, found.is_queryable, found.column_name) == (False, True, "b")
+    session.execute("DROP INDEX indexed_a")
+    wait_until(lambda: "indexed_a" not in index_names(node, session.keyspace), 10, "it is gone")
+    assert "indexed_b" in index_names(node, session.keyspace)
+
+
+def test_a_view_is_listed_while_and_after_it_is_built(node, tetrad):
+    keyspace = tetrad.keyspace
+    [local] = node.execute("SELECT host_id FROM system.local")
+    tetrad.execute("CREATE TABLE IF NOT EXISTS viewed (k int PRIMARY KEY, v int)")
+    insert = tetrad.prepare("INSERT INTO viewed (k, v) VALUES (?, ?)")
+    for k in range(500):
+        tetrad.execute(insert, (k, k % 7))
+    name = fresh_name("view")
+
+    def of_this_view(query):
+        return [row for row in node.execute(query, (keyspace,)) if row.view_name == name]
+
+    in_progress = "SELECT * FROM system.view_builds_in_progress WHERE keyspace_name = %s"
+    built = "SELECT * FROM system.built_views WHERE keyspace_name = %s"
+    assert not of_this_view(built)
+    tetrad.execute(
+        f"CREATE MATERIALIZED VIEW {name} AS SELECT * FROM viewed WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)"
+    )
+    seen = []
+
+    def is_built():
+        seen.extend(of_this_view(in_progress))
+        return of_this_view(built)
+
+    wait_until(is_built, 60, "the view is built")
+    assert not of_this_view(in_progress)
+    for row in seen:
+        assert int(row.start_token) <= int(row.last_token) <= int(row.end_token) and row.keys_built >= 0
+    status = "SELECT host_id, status FROM system_distributed.view_build_status WHERE keyspace_name = %s AND view_name = %s"
+    assert [tuple(row) for row in node.execute(status, (keyspace, name))] == [(local.host_id, "SUCCESS")]
+    tetrad.execute(f"DROP MATERIALIZED VIEW {name}")
+    wait_until(lambda: not of_this_view(built), 10, "it is gone")
+
+
+def test_what_waits_for_a_node_that_is_down_is_listed(node, session, node_control):
+    [away] = [row for row in rows(node, "gossip_info") if str(row.address) == node_control.address]
+    session.execute("CREATE TABLE IF NOT EXISTS missed (k int PRIMARY KEY)")
+    # As text: the type of gossip_info's host_id.
+    pending = lambda: {str(row.host_id): row for row in rows(node, "pending_hints")}  # noqa: E731
+    node_control.kill()
+
+    def has_hints():
+        for k in range(20):
+            node.execute(SimpleStatement(f"INSERT INTO {session.keyspace}.missed (k) VALUES ({k})", consistency_level=ConsistencyLevel.ONE))
+        return away.host_id in pending() and pending()[away.host_id].status == "DOWN"
+
+    wait_until(has_hints, 60, "hints wait")
+    row = pending()[away.host_id]
+    assert str(row.address) == node_control.address and row.dc and row.rack and row.port > 0
+    node_control.start()
+    wait_until(lambda: away.host_id not in pending(), 120, "the hints are delivered")
+
+
+def test_trouble_is_in_the_logs(node, tetrad):
+    found = rows(node, "system_logs")
+    assert len({(row.timestamp, row.order_in_millisecond) for row in found}) == len(found)
+    for row in found:
+        assert row.level in ("WARN", "ERROR") and row.logger and row.message
+        assert list(node.execute("SELECT level FROM system_views.system_logs WHERE timestamp = %s", (row.timestamp,)))
 
 
 def test_all_nodes_are_in_gossip_info(node):
