@@ -3,6 +3,8 @@
 // partition_reader.cc; here is what holds them together.
 #include "storage/engine/rocks_store.h"
 
+#include <charconv>
+
 #include "storage/engine/rocks_store_views.h"
 
 namespace tetrad::storage {
@@ -158,7 +160,10 @@ StoreStatistics RocksStore::statistics() {
   statistics.writes_stopped =
       turn_.behind() || figure(rocksdb::DB::Properties::kIsWriteStopped) != 0;
   statistics.delayed_write_bytes_per_s = figure(rocksdb::DB::Properties::kActualDelayedWriteRate);
-  statistics.level0_files = figure(rocksdb::DB::Properties::kNumFilesAtLevelPrefix + "0");
+  // RocksDB has this one as a text only.
+  std::string files;
+  if (db().GetProperty(rocksdb::DB::Properties::kNumFilesAtLevelPrefix + "0", &files))
+    std::from_chars(files.data(), files.data() + files.size(), statistics.level0_files);
   statistics.compactions_running = figure(rocksdb::DB::Properties::kNumRunningCompactions);
   statistics.flushes_running = figure(rocksdb::DB::Properties::kNumRunningFlushes);
   statistics.background_errors = figure(rocksdb::DB::Properties::kBackgroundErrors);
