@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the admin port tells of the node itself and its clients, and orders that change how it
 // serves them.
+#include <algorithm>
 #include <charconv>
 
 #include "cql/system/virtual_tables.h"
@@ -81,6 +82,7 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
       {"release_version", cql::LocalNodeFacts().release_version},
       {"health", health()},
       {"native_transport_active", parts_.controls->serves_clients()},
+      {"auto_compaction_running", std::ranges::all_of(figures, &StoreFigures::compacts)},
       {"disk_bytes", disk_bytes},
       {"memtable_bytes", memtable_bytes},
       {"start_number", parts_.start_number},

@@ -12,6 +12,7 @@
 #include "server/admin/cluster_settings.h"
 #include "server/admin/json_text.h"
 #include "server/config/options.h"
+#include "storage/engine/auto_compaction.h"
 
 namespace tetrad::server {
 namespace {
@@ -76,6 +77,24 @@ void AdminService::compact_stores(std::vector<TableIncarnation> tables, Respond 
           purges.purge_now(
               [&store, &main, round, tables] { store.compact(tables, finishing(round, main)); });
         });
+  }
+}
+
+void AdminService::order_auto_compaction(const HttpRequest& request, Respond respond) {
+  const std::string running = request.parameter("running");
+  if (running != "true" && running != "false")
+    return respond(http_error(400, "running is true or false"));
+  const bool runs = running == "true";
+  parts_.logger.warn("compactions are switched {} by order", runs ? "on" : "off");
+  const auto round =
+      std::make_shared<StoreRound>(StoreRound{parts_.shards.size(), {}, std::move(respond)});
+  for (const Shard& shard : parts_.shards) {
+    shard.reactor.post_from_any_thread([&store = shard.store, &main = reactor(), round, runs] {
+      auto* const compactions = dynamic_cast<storage::AutoCompaction*>(&store);
+      if (compactions != nullptr)
+        return compactions->set_auto_compaction(runs, finishing(round, main));
+      finishing(round, main)(fail(ErrorCode::kInvalid, "the store has no files to compact"));
+    });
   }
 }
 

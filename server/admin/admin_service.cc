@@ -18,6 +18,7 @@
 #include "server/admin/admin_token.h"
 #include "server/admin/json_text.h"
 #include "server/admin/table_figures.h"
+#include "storage/engine/auto_compaction.h"
 
 namespace tetrad::server {
 
@@ -92,6 +93,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kOrder, "POST", "/rebalance", &Self::order_rebalance},
       {Access::kOrder, "POST", "/flush", &Self::order_flush, {"keyspace", "tables"}},
       {Access::kOrder, "POST", "/compact", &Self::order_compact, {"keyspace", "tables"}},
+      {Access::kOrder, "POST", "/auto-compaction", &Self::order_auto_compaction, {"running"}},
       {Access::kOrder, "POST", "/log-level", &Self::order_log_level, {"level"}},
       {Access::kOrder, "POST", "/binary", &Self::order_binary, {"running"}},
       {Access::kOrder, "POST", "/drain", &Self::order_drain},
@@ -316,7 +318,9 @@ void AdminService::gather_figures(FiguresWanted wanted,
     const StoreAddress address{parts_.node.self(), static_cast<uint32_t>(number)};
     shard.reactor.post_from_any_thread([&store = shard.store, &data = shard.data, &main = reactor(),
                                         round, state, wanted, address, number] {
-      StoreFigures figures{store.statistics(), {}};
+      StoreFigures figures{store.statistics()};
+      if (const auto* compactions = dynamic_cast<const storage::AutoCompaction*>(&store))
+        figures.compacts = compactions->auto_compaction_runs();
       if (!wanted.measures.empty())
         figures.measures = data.replicas().latencies().measures(wanted.measures, wanted.tables_max);
       if (state != nullptr) {

@@ -88,7 +88,8 @@ class AdminService {
   /// What a shard's store says of itself, as of one moment of its thread.
   struct StoreFigures {
     storage::StoreStatistics statistics;
-    std::map<TableId, uint64_t> bytes;      // of all tables, where that was asked
+    bool compacts = true;                   // by itself
+    std::map<TableId, uint64_t> bytes{};    // of all tables, where that was asked
     replication::TableMeasures measures{};  // those that were asked for
   };
   /// What a shard is asked for beside its store's statistics.
@@ -143,6 +144,8 @@ class AdminService {
   void order_flush(const HttpRequest& request, Respond respond);
   /// Purges what may be purged, then compacts; answers when it is done.
   void order_compact(const HttpRequest& request, Respond respond);
+  /// Whether stores begin compactions by themselves.
+  void order_auto_compaction(const HttpRequest& request, Respond respond);
   void order_log_level(const HttpRequest& request, Respond respond);
   void answer_disk_encryption(const HttpRequest& request, Respond respond);
   /// Halves a physical partition of which this node holds a replica.

@@ -3,6 +3,8 @@
 // partition_reader.cc; here is what holds them together.
 #include "storage/engine/rocks_store.h"
 
+#include <charconv>
+
 #include "storage/engine/rocks_store_views.h"
 
 namespace tetrad::storage {
@@ -43,6 +45,7 @@ RocksStore::RocksStore(OpenedState state, const StoreOptions& options, SharedRes
 RocksStore::~RocksStore() {
   *alive_ = false;
   if (graph_timer_ != 0) reactor_.cancel(graph_timer_);
+  if (level0_timer_ != 0) reactor_.cancel(level0_timer_);
   state_.background_errors->deliver_to(nullptr);
   if (state_.database != nullptr) state_.database->shut_out_jobs();
 }
@@ -131,6 +134,41 @@ void RocksStore::compact(std::vector<TableIncarnation> tables,
       std::move(done));
 }
 
+void RocksStore::set_auto_compaction(bool runs, std::move_only_function<void(Result<void>)> done) {
+  if (is_damaged())
+    return done(fail(ErrorCode::kConflict, "a damaged store keeps its files as they are"));
+  maintain(
+      0,
+      [runs](rocksdb::DB& db) -> Result<void> {
+        const rocksdb::Status status =
+            db.SetOptions({{"disable_auto_compactions", runs ? "false" : "true"}});
+        if (!status.ok()) return std::unexpected(error_of(status, "switching compactions"));
+        return {};
+      },
+      [this, alive = alive_, runs, done = std::move(done)](Result<void> set) mutable {
+        if (set && *alive) {
+          auto_compacts_ = runs;
+          if (!runs && level0_timer_ == 0) watch_level0();
+        }
+        done(std::move(set));
+      });
+}
+
+void RocksStore::watch_level0() {
+  constexpr int64_t kLookEveryUs = 1'000'000;
+  level0_timer_ = reactor_.call_at(reactor_.now_us() + kLookEveryUs, [this] {
+    level0_timer_ = 0;
+    if (closed_ || auto_compacts_) return;
+    const uint64_t files = statistics().level0_files;
+    if (files >= kLevel0FilesMax) {
+      logger_.warn("compactions were off and begin again store={} files_to_sort={}",
+                   state_.directory, files);
+      set_auto_compaction(true, [](Result<void>) {});  // refused: the next look tries again
+    }
+    watch_level0();
+  });
+}
+
 void RocksStore::verify(std::move_only_function<void(Result<ScrubSummary>)> done) {
   if (const auto why = unusable()) return done(std::unexpected(*why));
   scrub_.run_now(std::move(done));
@@ -158,7 +196,10 @@ StoreStatistics RocksStore::statistics() {
   statistics.writes_stopped =
       turn_.behind() || figure(rocksdb::DB::Properties::kIsWriteStopped) != 0;
   statistics.delayed_write_bytes_per_s = figure(rocksdb::DB::Properties::kActualDelayedWriteRate);
-  statistics.level0_files = figure(rocksdb::DB::Properties::kNumFilesAtLevelPrefix + "0");
+  // RocksDB has this one as a text only.
+  std::string files;
+  if (db().GetProperty(rocksdb::DB::Properties::kNumFilesAtLevelPrefix + "0", &files))
+    std::from_chars(files.data(), files.data() + files.size(), statistics.level0_files);
   statistics.compactions_running = figure(rocksdb::DB::Properties::kNumRunningCompactions);
   statistics.flushes_running = figure(rocksdb::DB::Properties::kNumRunningFlushes);
   statistics.background_errors = figure(rocksdb::DB::Properties::kBackgroundErrors);
@@ -232,6 +273,7 @@ StoreHealth::Actions RocksStore::health_actions() {
   actions.let_go = [this] { state_.database = nullptr; };
   actions.use = [this](std::shared_ptr<RocksDatabase> database) {
     state_.database = std::move(database);
+    auto_compacts_ = true;  // it was opened with them
     turn_.use(state_.database);
     row_cache_.forget({});  // a write whose outcome was unknown may be in the log
     // Jobs that ended meanwhile have left their graphs half filled; the next search makes new ones.

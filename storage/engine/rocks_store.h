@@ -23,6 +23,7 @@
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/guarded.h"
+#include "storage/engine/auto_compaction.h"
 #include "storage/engine/failure_mark.h"
 #include "storage/engine/kept_logs.h"
 #include "storage/engine/latest_timestamp.h"
@@ -92,7 +93,7 @@ struct OpenedState {
 
 /// On the store's thread but for the work it hands to the I/O pool. That holds the database and a
 /// snapshot, never the store: when it ends, `alive_` tells whether there still is one.
-class RocksStore final : public Store {
+class RocksStore final : public Store, public AutoCompaction {
  public:
   RocksStore(OpenedState state, const StoreOptions& options, SharedResources shared, uint32_t lane,
              base::Reactor& reactor, base::IoPool& pool, Logger logger);
@@ -146,6 +147,8 @@ class RocksStore final : public Store {
   void flush(std::move_only_function<void(Result<void>)> done) override;
   void compact(std::vector<TableIncarnation> tables,
                std::move_only_function<void(Result<void>)> done) override;
+  void set_auto_compaction(bool runs, std::move_only_function<void(Result<void>)> done) override;
+  bool auto_compaction_runs() const override { return auto_compacts_ && !is_damaged(); }
   void keep_files(KeepCommand command,
                   std::move_only_function<void(Result<KeptFiles>)> done) override;
   void verify(std::move_only_function<void(Result<ScrubSummary>)> done) override;
@@ -324,6 +327,9 @@ class RocksStore final : public Store {
   /// Work on the database behind all that has been written so far, on a maintenance thread.
   void maintain(uint32_t lane, std::move_only_function<Result<void>(rocksdb::DB&)> work,
                 std::move_only_function<void(Result<void>)> done);
+  bool is_damaged() const { return health_.status().state == StoreState::kDamaged; }
+  /// While compactions are off: whether it is time to begin them again.
+  void watch_level0();
   /// Drops whole files of a retired table, in the store's lane after that of compactions.
   void delete_files_of(TableIncarnation incarnation);
 
@@ -345,6 +351,8 @@ class RocksStore final : public Store {
   bool adds_noted_ = false;  // a job adds noted vectors
   uint64_t graph_searches_ = 0, vector_scans_ = 0;
   base::Reactor::TimerId graph_timer_ = 0;
+  bool auto_compacts_ = true;  // as the operator has it
+  base::Reactor::TimerId level0_timer_ = 0;
   RowCache row_cache_;
   uint64_t corruptions_ = 0;
   StatusListener status_changed_;

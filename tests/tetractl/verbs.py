@@ -175,10 +175,17 @@ def data_verbs():
     case("recover --accept-loss", "no store of this node is behind", 1)
     case("drop-batches")
     case("statusautocompaction ks t", r"\Arunning\n")
-    case("enableautocompaction", "a node always compacts")
+    case("disableautocompaction", r"\A\Z")
+    case("statusautocompaction ks t", r"\Anot running\n")
+    case("disableautocompaction ks t", "files have rows of all tables", 1)
+    case("enableautocompaction ks t", "files have rows of all tables", 1)
+    case("compact")
+    case("statusautocompaction", r"\Anot running\n")
+    case("enableautocompaction", r"\A\Z")
+    case("enableautocompaction ks t", r"\A\Z")
+    case("statusautocompaction", r"\Arunning\n")
     case("setcompactionthroughput 64", "paces compactions, streams and hints by itself")
     case("gcstats", "there is no garbage collector", 1)
-    case("disableautocompaction ks t", "cannot be switched off", 1)
 
 
 def node_verbs():

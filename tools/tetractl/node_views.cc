@@ -93,9 +93,8 @@ int print_log_levels(const json& info, const Invocation&) {
 }
 
 int print_compaction_runs(const json& info, const Invocation&) {
-  // A damaged store keeps its files as they are until it is filled anew.
-  const bool runs = info.at("health").get<std::string>().find(" is damaged") == std::string::npos;
-  fmt::print("{}running\n", runs ? "" : "not ");
+  // All stores together: of one that is damaged, which keeps its files as they are, it is not.
+  fmt::print("{}running\n", info.at("auto_compaction_running").get<bool>() ? "" : "not ");
   return 0;
 }
 

@@ -340,6 +340,19 @@ int set_binary(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
+int set_auto_compaction(AdminClient& node, const Invocation& call) {
+  const bool runs = call.verb->name == "enableautocompaction";
+  if (!call.text("keyspace").empty()) {
+    // What is asked for of a table may be the case of all of them.
+    if (runs && node.fact("/info").at("auto_compaction_running").get<bool>()) return 0;
+    throw NodeError(fmt::format(
+        "files have rows of all tables: {} goes without a keyspace, for all of the node",
+        call.verb->name));
+  }
+  node.order("/auto-compaction", {{"running", runs ? "true" : "false"}});
+  return 0;
+}
+
 // nodetool's levels are those of Java's logback; a node has four and one for everything.
 int set_log_level(AdminClient& node, const Invocation& call) {
   constexpr std::string_view kUsual = "info";

@@ -32,6 +32,8 @@ int show_timeout(AdminClient& node, const Invocation& call);
 // away.
 int set_timeout(AdminClient& node, const Invocation& call);
 int set_binary(AdminClient& node, const Invocation& call);
+// Of all tables of the node at once; exit code 1 where some are named.
+int set_auto_compaction(AdminClient& node, const Invocation& call);
 int set_log_level(AdminClient& node, const Invocation& call);
 // A snapshot's order answers when it is done; clearing one says how many it has removed.
 int take_snapshot(AdminClient& node, const Invocation& call);

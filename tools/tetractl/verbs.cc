@@ -97,6 +97,13 @@ std::vector<Verb> data_verbs() {
           .takes({kKeyspace, kTables})
           .asks_for("/info")
           .shown_by(print_compaction_runs),
+      Verb("disableautocompaction",
+           "The node compacts nothing by itself, until a store has 16 unsorted files, or a restart")
+          .takes({kKeyspace, kTables})
+          .done_by(set_auto_compaction),
+      Verb("enableautocompaction", "The node compacts its files by itself again")
+          .takes({kKeyspace, kTables})
+          .done_by(set_auto_compaction),
       Verb("flush", "Writes the node's memtables to disk")
           .takes({kKeyspace, kTables})
           .orders("/flush", {"keyspace", "tables"}),
@@ -303,7 +310,6 @@ std::vector<OtherWord> orders_without_a_verb() {
        true},
       {"upgradesstables", "the node reads all formats of its data, compactions write the newest",
        true},
-      {"enableautocompaction", "a node always compacts its files", true},
       {"enablegossip", kRaft, true},
       {"enablehandoff", "hints are always kept", true},
       {"resumehandoff", "hints are always replayed", true},
@@ -316,7 +322,6 @@ std::vector<OtherWord> orders_without_a_verb() {
       {"invalidatekeycache", kNoSuchCache, true},
       {"invalidatecountercache", kNoSuchCache, true},
       {"assassinate", "tetractl remove-node takes a dead node out", false},
-      {"disableautocompaction", "compactions cannot be switched off", false},
       {"disablegossip", kRaft, false},
       {"disablehandoff", "hints are always kept", false},
       {"pausehandoff", "hints are always replayed", false},

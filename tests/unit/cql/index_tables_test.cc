@@ -24,7 +24,8 @@ size_t place_of(const std::vector<cql::ComputedTables::Column>& columns, const s
 
 TEST_CASE_METHOD(LocalCluster, "an index is listed as built once all stores of the node have it") {
   for (const char* text :
-       {"CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+       {"CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': "
+        "1}",
         "CREATE TABLE ks.t (k int PRIMARY KEY, a int, b text)", "CREATE INDEX first ON ks.t (a)",
         "CREATE INDEX second ON ks.t (b) USING 'sai'"})
     REQUIRE(cql(text) == "ok");
