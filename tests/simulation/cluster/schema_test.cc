@@ -24,6 +24,7 @@ struct Outcomes {
   int done = 0, succeeded = 0, conflicts = 0, other = 0;
   std::vector<std::string> acknowledged;
   std::vector<std::string> warnings;
+  std::string error;  // of the last one that failed otherwise
 };
 
 /// Adds object `name` with a table, trying again after a conflict, `deadline_us` for all.
@@ -52,6 +53,7 @@ Task<void> add_table(replication::ReplicationNode* node, base::Reactor* reactor,
       outcomes->acknowledged.push_back(name);
     } else {
       ++outcomes->other;
+      outcomes->error = result.error().message;
     }
     co_return;
   }
@@ -272,6 +274,16 @@ TEST_CASE("without a quorum a schema change is answered before drivers give up")
                                    "table/ks/a", 1, 20'000'000, &outcomes));
   CHECK(cluster.world().run_until([&] { return outcomes.done == 1; }, 7'000'000));
   CHECK(outcomes.succeeded == 0);
+  // The reason names who is away, by address.
+  const std::string expected =
+      "the metadata group did not answer in time: 1 of its 3 voters are live; away:";
+  CHECK(outcomes.error.starts_with(expected));
+  const std::string away = outcomes.error.substr(std::min(outcomes.error.size(), expected.size()));
+  int named = 0;
+  for (const auto& [host, node] : cluster[*leader].state()->nodes)
+    named += away.find(" " + node.address) != std::string::npos ? 1 : 0;
+  INFO(outcomes.error);
+  CHECK(named == 2);
 }
 
 // LOCAL_QUORUM asks no other data centre: as long as a quorum of one serves a table, its rows may be
