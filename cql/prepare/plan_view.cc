@@ -125,6 +125,8 @@ Result<void> add_key_column(const ast::CreateView& statement, const TableSchema&
   added.mask = column->mask;
   added.kind = place.kind;
   added.position = static_cast<uint32_t>(place.position);
+  // As Cassandra: ordered as in the base where CLUSTERING ORDER BY does not say otherwise.
+  added.descending = place.kind == ColumnKind::kClustering && column->descending;
   return {};
 }
 
