@@ -469,15 +469,28 @@ Result<SchemaPlan> plan(const ast::AlterView& statement, const PlanInput& input)
   return out;
 }
 
+namespace {
+
+/// The table that names the view; null: there is none.
+TablePtr base_of_view(const KeyspaceSchema* keyspace, const std::string& view) {
+  if (keyspace == nullptr) return nullptr;
+  for (const auto& [name, table] : keyspace->tables)
+    if (std::ranges::count(table->views, view) != 0) return table;
+  return nullptr;
+}
+
+}  // namespace
+
 // The base is written in the same change: no version of the schema names a view that is not there.
 Result<SchemaPlan> plan(const ast::DropView& statement, const PlanInput& input) {
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,
              keyspace_for_table(statement.name, input, keyspace_name));
   const std::string& name = statement.name.name.text;
-  const TablePtr view = find_table(keyspace, name);
+  const TablePtr view = find_table(keyspace, name), base = base_of_view(keyspace, name);
   SchemaPlan out;
-  if (view == nullptr || !view->view) {
+  // Either text may not read.
+  if (base == nullptr && (view == nullptr || !view->view)) {
     if (!statement.if_exists) {
       return fail(ErrorCode::kInvalid, "Materialized view '{}.{}' doesn't exist", keyspace_name,
                   name);
@@ -487,7 +500,7 @@ Result<SchemaPlan> plan(const ast::DropView& statement, const PlanInput& input) 
   }
   out.change.objects.emplace_back(table_key(keyspace_name, name), std::nullopt);
   drop_tables(keyspace_name, name, input.meta, out.change);
-  if (const TablePtr base = find_table(keyspace, view->view->base_table); base != nullptr) {
+  if (base != nullptr) {
     TableSchema changed = *base;
     std::erase(changed.views, name);
     changed.version.value += 1;
