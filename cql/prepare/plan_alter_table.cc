@@ -12,6 +12,7 @@
 #include "cql/prepare/table_checks.h"
 #include "cql/prepare/table_properties.h"
 #include "cql/prepare/throughput_properties.h"
+#include "cql/prepare/view_condition.h"
 #include "cql/schema/schema_text.h"
 
 namespace tetrad::cql {
@@ -202,22 +203,20 @@ Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table
     const auto column = std::find_if(columns.begin(), columns.end(), [&](const auto& c) {
       return c.name == from.text && !c.hidden;
     });
-    if (column == columns.end()) {  // with IF EXISTS too, as Cassandra does
+    // With IF EXISTS too, as Cassandra does. A name of this statement's own is none yet.
+    if (column == columns.end() || table.find(from.text) == nullptr) {
       return undefined_column(from.text, table);
     }
     if (!column->is_primary_key()) {
       return fail(ErrorCode::kInvalid, "Cannot rename non PRIMARY KEY column {}", from.text);
     }
-    if (std::any_of(columns.begin(), columns.end(),
+    if (table.find(to.text) != nullptr ||
+        std::any_of(columns.begin(), columns.end(),
                     [&](const auto& c) { return c.name == to.text; })) {
       return fail(ErrorCode::kInvalid,
                   "Cannot rename column {} to {} in table '{}'; another column with that name "
                   "already exists",
                   from.text, to.text, shown_name(table.keyspace, table.name));
-    }
-    if (!table.views.empty()) {
-      return fail(ErrorCode::kInvalid,
-                  "not supported yet: renaming a column of a table with materialized views");
     }
     if (const std::string names = indexes_on(table, from.text); !names.empty()) {
       return fail(ErrorCode::kInvalid,
@@ -368,6 +367,26 @@ void add_to_views(const KeyspaceSchema& keyspace, const TableSchema& before,
   }
 }
 
+/// The names are the same in the table's views, and in their conditions.
+Result<void> rename_in_views(const KeyspaceSchema& keyspace, const TableSchema& table,
+                             const ast::RenameColumns& action, replication::SchemaChange& change) {
+  for (const std::string& view_name : table.views) {
+    const TablePtr known = find_table(&keyspace, view_name);
+    if (known == nullptr || !known->view) continue;
+    TableSchema view = *known;
+    std::vector<ColumnSchema> columns = known->columns();
+    for (const auto& [from, to] : action.renames) {
+      // All key columns of the table are in the view.
+      std::ranges::find(columns, from.text, &ColumnSchema::name)->name = to.text;
+      TETRAD_TRY(view.view->where, renamed_in_where(view.view->where, from.text, to.text));
+    }
+    view.set_columns(std::move(columns));
+    view.version.value += 1;
+    change.objects.emplace_back(table_key(view.keyspace, view.name), table_text(view));
+  }
+  return {};
+}
+
 }  // namespace
 
 // 1. The table, which must be no view. 2. The guardrail on changing columns. 3. apply_action() on a
@@ -421,6 +440,8 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   add_to_views(*keyspace, *old, table, out.change);
   if (const auto* mask = std::get_if<ast::MaskColumn>(&statement.action))
     mask_in_views(*keyspace, table, mask->column.text, out.change);
+  if (const auto* rename = std::get_if<ast::RenameColumns>(&statement.action))
+    TETRAD_TRY_VOID(rename_in_views(*keyspace, table, *rename, out.change));
   // What stores and tablets need to know apart from the text; an index, a mask or a comment is not.
   if (table.options.max_partition_mb != old->options.max_partition_mb ||
       table.options.cdc != old->options.cdc ||

@@ -6,7 +6,8 @@
 // the view.
 //
 // Rules of Cassandra: all key columns of the base are in the view's key, with at most one other
-// column; every key column is IS NOT NULL.
+// column; every key column is IS NOT NULL, or one of the base's key with a condition
+// (view_condition.h).
 #include <algorithm>
 #include <set>
 
@@ -17,12 +18,17 @@
 #include "cql/prepare/table_checks.h"
 #include "cql/prepare/table_properties.h"
 #include "cql/prepare/throughput_properties.h"
+#include "cql/prepare/view_condition.h"
 #include "cql/schema/schema_text.h"
 
 namespace tetrad::cql {
 namespace {
 
 using Kind = SchemaChange::Kind;
+
+/// A program that does not know conditions would give such a view all rows. None of this format was
+/// released without them.
+constexpr replication::ClusterFormat kFormatViewConditions = 10;
 
 /// The names with `between` between them, as errors show them.
 std::string joined(const std::vector<std::string>& names, const char* between = ", ") {
@@ -125,6 +131,8 @@ Result<void> add_key_column(const ast::CreateView& statement, const TableSchema&
   added.mask = column->mask;
   added.kind = place.kind;
   added.position = static_cast<uint32_t>(place.position);
+  // As Cassandra: ordered as in the base where CLUSTERING ORDER BY does not say otherwise.
+  added.descending = place.kind == ColumnKind::kClustering && column->descending;
   return {};
 }
 
@@ -207,13 +215,12 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateView& statement,
   return columns;
 }
 
-/// The text of WHERE, which may say IS NOT NULL only, and must of all columns of the key.
-// In Cassandra's order: unknown names, key columns that nothing restricts, other columns that
-// something does; last what Tetrad does not have.
-Result<std::string> where_of(const ast::CreateView& statement, const TableSchema& base,
-                             const std::vector<ColumnSchema>& columns) {
-  std::set<std::string> restricted, others;  // of the base's key and of others
-  std::vector<std::string> texts;
+/// The text of WHERE: conditions on the base's key, and IS NOT NULL of all columns of the view's key
+/// that have none.
+// In Cassandra's order: what no view may say, what SELECT would refuse, key columns that nothing
+// restricts, other columns that something does.
+Result<std::string> where_of(const ast::CreateView& statement, const TablePtr& base,
+                             const std::vector<ColumnSchema>& columns, const PlanInput& input) {
   for (const ast::Relation& relation : statement.where) {
     if (relation.target == ast::Relation::Target::kToken)
       return fail(ErrorCode::kInvalid,
@@ -223,16 +230,16 @@ Result<std::string> where_of(const ast::CreateView& statement, const TableSchema
                   "WHERE clause for materialized view '{}' cannot contain custom index expressions",
                   statement.name.name.text);
     }
+  }
+  TETRAD_TRY_VOID(check_view_relations(statement.where, *base, input.schema));
+  std::set<std::string> restricted, others;  // of the base's key and of others
+  for (const ast::Relation& relation : statement.where) {
     for (const ast::Identifier& name : relation.columns) {
-      const ColumnSchema* const column = base.find(name.text);
-      if (column == nullptr) {
-        return undefined_column(name.text, base);
-      }
       restricted.insert(name.text);
-      if (relation.op != ast::RelationOperator::kIsNotNull && !column->is_primary_key())
+      if (relation.op != ast::RelationOperator::kIsNotNull &&
+          !base->find(name.text)->is_primary_key())
         others.insert(name.text);
     }
-    texts.push_back(ast::to_string(relation));
   }
   std::vector<std::string> free;
   for (const ColumnSchema& column : columns)
@@ -248,14 +255,16 @@ Result<std::string> where_of(const ast::CreateView& statement, const TableSchema
                 "restricted illegally)",
                 joined({others.begin(), others.end()}, ","));
   }
-  for (const ast::Relation& relation : statement.where) {
-    if (relation.op == ast::RelationOperator::kIsNotNull) continue;
+  std::string text = view_where_text(statement.where);
+  // As the nodes will read it. Cassandra takes conditions without a value, such as k = null, and
+  // fails to write to the base from then on.
+  TETRAD_TRY(const ViewConditionPtr condition, ViewCondition::read(text, base, input.schema));
+  if (condition != nullptr && input.meta.format < kFormatViewConditions) {
     return fail(ErrorCode::kInvalid,
-                "not supported yet: conditions of a materialized view other than IS NOT NULL (got: "
-                "{})",
-                ast::to_string(relation));
+                "conditions of a materialized view other than IS NOT NULL wait until all nodes run "
+                "a program that knows them");
   }
-  return joined(texts, " AND ");
+  return text;
 }
 
 /// Whether the table may have one more view. That compact tables may not is Tetrad's own limit, the
@@ -305,8 +314,9 @@ Result<void> check_key_column_is_new(const TableSchema& base,
 }
 
 /// The view, but for its id.
-Result<TableSchema> view_of(const ast::CreateView& statement, const TableSchema& base,
+Result<TableSchema> view_of(const ast::CreateView& statement, const TablePtr& of,
                             const PlanInput& input) {
+  const TableSchema& base = *of;
   TETRAD_TRY(const std::set<std::string> selected, selected_columns(statement, base));
   TETRAD_TRY(std::vector<ColumnSchema> columns, columns_of(statement, base, selected));
   TableSchema view;
@@ -317,7 +327,7 @@ Result<TableSchema> view_of(const ast::CreateView& statement, const TableSchema&
   definition.base_table = base.name;
   definition.base_id = base.id;
   definition.include_all_columns = statement.items.empty();
-  TETRAD_TRY(definition.where, where_of(statement, base, columns));
+  TETRAD_TRY(definition.where, where_of(statement, of, columns, input));
   TETRAD_TRY_VOID(check_key_column_is_new(base, columns));
   TETRAD_TRY(const auto properties, guarded_properties(statement.options.properties, input));
   view.options = default_table_options();
@@ -390,7 +400,7 @@ Result<SchemaPlan> plan(const ast::CreateView& statement, const PlanInput& input
     return fail(ErrorCode::kInvalid,
                 "materialized views wait until all nodes run a program that knows them");
   }
-  TETRAD_TRY(TableSchema view, view_of(statement, *base, input));
+  TETRAD_TRY(TableSchema view, view_of(statement, base, input));
   if (input.meta.tables.contains(view.id)) {
     return fail(ErrorCode::kInvalid, "A table with the id {} exists already", view.id.to_string());
   }
@@ -467,15 +477,28 @@ Result<SchemaPlan> plan(const ast::AlterView& statement, const PlanInput& input)
   return out;
 }
 
+namespace {
+
+/// The table that names the view; null: there is none.
+TablePtr base_of_view(const KeyspaceSchema* keyspace, const std::string& view) {
+  if (keyspace == nullptr) return nullptr;
+  for (const auto& [name, table] : keyspace->tables)
+    if (std::ranges::count(table->views, view) != 0) return table;
+  return nullptr;
+}
+
+}  // namespace
+
 // The base is written in the same change: no version of the schema names a view that is not there.
 Result<SchemaPlan> plan(const ast::DropView& statement, const PlanInput& input) {
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,
              keyspace_for_table(statement.name, input, keyspace_name));
   const std::string& name = statement.name.name.text;
-  const TablePtr view = find_table(keyspace, name);
+  const TablePtr view = find_table(keyspace, name), base = base_of_view(keyspace, name);
   SchemaPlan out;
-  if (view == nullptr || !view->view) {
+  // Either text may not read.
+  if (base == nullptr && (view == nullptr || !view->view)) {
     if (!statement.if_exists) {
       return fail(ErrorCode::kInvalid, "Materialized view '{}.{}' doesn't exist", keyspace_name,
                   name);
@@ -485,7 +508,7 @@ Result<SchemaPlan> plan(const ast::DropView& statement, const PlanInput& input) 
   }
   out.change.objects.emplace_back(table_key(keyspace_name, name), std::nullopt);
   drop_tables(keyspace_name, name, input.meta, out.change);
-  if (const TablePtr base = find_table(keyspace, view->view->base_table); base != nullptr) {
+  if (base != nullptr) {
     TableSchema changed = *base;
     std::erase(changed.views, name);
     changed.version.value += 1;

@@ -15,12 +15,14 @@
 #include "cql/prepare/prepare_schema.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/sleep.h"
 #include "cql/prepare/describe.h"
 #include "cql/prepare/prepare_modify.h"
 #include "cql/prepare/prepare_roles.h"
 #include "cql/prepare/schema_plan.h"
+#include "cql/prepare/view_condition.h"
 #include "cql/schema/schema_text.h"
 #include "cql/system/virtual_tables.h"
 #include "replication/meta/meta_command.h"
@@ -31,6 +33,20 @@ namespace {
 /// Most bytes of the objects that one statement may put into the metadata: all of it travels in one
 /// message between nodes.
 constexpr size_t kChangeBytesMax = 16u << 20;
+
+/// Conditions of views name fields of user types, and functions that one of a user may hide.
+Result<void> check_conditions(const replication::SchemaChange& change, const SchemaSnapshot& next) {
+  std::set<std::string_view> keyspaces;
+  for (const auto& [key, text] : change.objects) {
+    if (!key.starts_with("type/") && !key.starts_with("function/")) continue;
+    const std::string_view rest = std::string_view(key).substr(key.find('/') + 1);
+    keyspaces.insert(rest.substr(0, rest.find('/')));
+  }
+  for (const std::string_view name : keyspaces)
+    if (const KeyspaceSchema* const keyspace = next.keyspace(name))
+      TETRAD_TRY_VOID(check_view_conditions(next, *keyspace));
+  return {};
+}
 
 }  // namespace
 
@@ -57,7 +73,7 @@ Result<void> check_change(const replication::SchemaChange& change,
     // go on to work beside a damaged object.
     if (schema.unreadable(key) == nullptr || is_own) lost.push_back(&object);
   }
-  if (lost.empty()) return {};
+  if (lost.empty()) return check_conditions(change, *next);
   // Types first: what needs them is lost because of them.
   std::ranges::stable_partition(lost, [](const auto* object) { return object->kind == "type"; });
   // Objects named in the error; the first says enough, and a type may be used by many.

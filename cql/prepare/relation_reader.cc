@@ -59,7 +59,7 @@ class RelationReader {
       case Op::kNotIn:
       case Op::kNotContains:
       case Op::kNotContainsKey:
-        if (of_ == WhereOf::kSelect) return {};
+        if (of_ == WhereOf::kSelect || of_ == WhereOf::kView) return {};
         return fail(ErrorCode::kInvalid, "Cannot use {} with {}", statement_name(of_),
                     ast::relation_operator_name(relation.op));
       default:
@@ -475,7 +475,10 @@ Result<RestrictionPtr> read_relation(const ast::Relation& relation, ExpressionBu
 }
 
 // Nobody asks for SELECT: the texts that name the statement refuse a modification.
-std::string_view statement_name(WhereOf of) { return of == WhereOf::kUpdate ? "UPDATE" : "DELETE"; }
+std::string_view statement_name(WhereOf of) {
+  if (of == WhereOf::kView) return "CREATE MATERIALIZED VIEW";
+  return of == WhereOf::kUpdate ? "UPDATE" : "DELETE";
+}
 
 std::string join_names(std::span<const ColumnSchema* const> columns, std::string_view between) {
   std::string text;

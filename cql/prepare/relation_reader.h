@@ -15,7 +15,7 @@ namespace tetrad::cql {
 Result<RestrictionPtr> read_relation(const ast::Relation& relation, ExpressionBuilder& expressions,
                                      WhereOf of);
 
-/// "UPDATE" or "DELETE".
+/// "UPDATE", "DELETE" or "CREATE MATERIALIZED VIEW".
 std::string_view statement_name(WhereOf of);
 
 /// The columns' names with `between` between them: ", ", " ," and "," all occur in Cassandra's

@@ -80,6 +80,11 @@ class Restrictions::Builder {
  private:
   // Errors of one relation come before those of the whole, in the order of the text.
   Result<void> add(const ast::Relation& relation) {
+    if (of_ == WhereOf::kView && relation.op == ast::RelationOperator::kIsNotNull) {
+      // Of a column that must have a value to be in the view's key: no test of the base's key.
+      TETRAD_TRY_VOID(expressions_.column(relation.columns[0]));
+      return {};
+    }
     TETRAD_TRY(RestrictionPtr restriction, read_relation(relation, expressions_, of_));
     if (relation.target == ast::Relation::Target::kChangeFeed) {
       if (result_.change_feed_) {
@@ -345,7 +350,8 @@ class Restrictions::Builder {
     // Not an error yet: Cassandra reports it after ORDER BY and LIMIT (check_filtering_allowed).
     result_.lacks_allow_filtering_ =
         of_ == WhereOf::kSelect && !allow_filtering_ && scans && !is_served;
-    if (result_.uses_index_) result_.index_ = choose_index(table_, unanswered_);
+    if (result_.uses_index_ && of_ != WhereOf::kView)
+      result_.index_ = choose_index(table_, unanswered_);
     return {};
   }
 
@@ -390,7 +396,7 @@ class Restrictions::Builder {
     const bool complete = restricted == result_.partition_.size();
     // With the whole key given as well the token only filters.
     result_.on_token_ = result_.token_ != nullptr && !complete;
-    if (of_ != WhereOf::kSelect) {
+    if (of_ == WhereOf::kUpdate || of_ == WhereOf::kDelete) {
       if (result_.on_token_) {
         return fail(ErrorCode::kInvalid,
                     "The token function cannot be used in WHERE clauses for {} statements",
@@ -483,7 +489,8 @@ class Restrictions::Builder {
     }
     // Restrictions behind the prefix are left to an index or to filters.
     const bool needs_filtering = result_.clustering_prefix_ < all.size();
-    if (has_index_ && needs_filtering) result_.uses_index_ = true;
+    // As Cassandra: the condition of a view counts as an index there.
+    if ((has_index_ || of_ == WhereOf::kView) && needs_filtering) result_.uses_index_ = true;
     if (clustering_has_index_ && (result_.is_key_range_ || result_.on_token_)) {
       result_.uses_index_ = true;
     }
@@ -510,7 +517,8 @@ class Restrictions::Builder {
     } else if (of_ == WhereOf::kSelect) {
       TETRAD_TRY_VOID(check_indexed_vectors());
     }
-    if (result_.others_.empty()) return {};
+    // What a view says of other columns is for the view to refuse (plan_view.cc).
+    if (result_.others_.empty() || of_ == WhereOf::kView) return {};
     if (of_ != WhereOf::kSelect) {
       std::vector<const ColumnSchema*> columns;
       for (const auto& other : result_.others_) columns.push_back(other->columns.front());
@@ -527,7 +535,7 @@ class Restrictions::Builder {
   }
 
   // Adds everything that the chosen read does not guarantee. A filter too many costs time; one too
-  // few gives wrong rows.
+  // few gives wrong rows. A view reads nothing: all are tests.
   void choose_filters() {
     const auto add = [&](const Restriction& restriction) {
       Filter filter{&restriction, {}, {}};
@@ -543,7 +551,7 @@ class Restrictions::Builder {
       }
       result_.filters_.push_back(std::move(filter));
     };
-    if (result_.is_key_range_) {
+    if (result_.is_key_range_ || of_ == WhereOf::kView) {
       for (const auto& restriction : result_.partition_) {
         if (restriction) add(*restriction);
       }
@@ -554,8 +562,8 @@ class Restrictions::Builder {
                            std::ranges::any_of(result_.clustering_, [&](const auto& restriction) {
                              return std::ranges::count(unanswered_, restriction.get()) != 0;
                            });
-    for (size_t i = tests_all ? 0 : result_.clustering_prefix_; i < result_.clustering_.size();
-         ++i) {
+    for (size_t i = tests_all || of_ == WhereOf::kView ? 0 : result_.clustering_prefix_;
+         i < result_.clustering_.size(); ++i) {
       add(*result_.clustering_[i]);
     }
     for (const auto& negated : result_.negated_) add(*negated);

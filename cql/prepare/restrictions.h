@@ -18,8 +18,9 @@
 
 namespace tetrad::cql {
 
-/// Whose WHERE it is: each statement allows other relations.
-enum class WhereOf : uint8_t { kSelect, kUpdate, kDelete };
+/// Whose WHERE it is: each statement allows other relations. That of a view is all tests, of the
+/// key of its base's rows (view_condition.h).
+enum class WhereOf : uint8_t { kSelect, kUpdate, kDelete, kView };
 
 /// A value for each of some columns: one expression each, or one of a tuple type.
 struct TupleTerm {

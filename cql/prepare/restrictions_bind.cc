@@ -195,7 +195,8 @@ Result<void> Restrictions::bind_filter(EvalContext& context, BoundFilter& test) 
       break;
     case Restriction::Kind::kNotIn:
     case Restriction::Kind::kIn: {
-      TETRAD_TRY(test.tuples_, tuples_of(restriction, context, true));
+      // A view's condition stays: a null among its values is a mistake.
+      TETRAD_TRY(test.tuples_, tuples_of(restriction, context, of_ != WhereOf::kView));
       break;
     }
     case Restriction::Kind::kSlice:

@@ -3,6 +3,8 @@
 // values in their keys; the view has one column more in its key at most (key_column()), in another
 // order. A key is taken apart into values (read_key) and put together in the other table's order.
 //
+// A view with conditions has no place for a base row that they leave out (view_condition.h).
+//
 // Clustering keys may lose bytes in the ordered encoding; a row that has lost some keeps its values
 // in a key cell, which is read first here and made anew for the other table.
 #include "cql/views/view_maker.h"
@@ -10,6 +12,8 @@
 #include <algorithm>
 
 #include "base/byte_io.h"
+#include "cql/grammar/parser.h"
+#include "cql/prepare/view_condition.h"
 #include "cql/schema/schema_text.h"
 #include "cql/schema/state_types.h"
 #include "cql/types/ordered_encoding.h"
@@ -41,9 +45,11 @@ bool split_key_cell(BytesView cell, size_t count, std::vector<BytesView>& out) {
 /// row cannot be in the view, or its key does not decode.
 class SchemaView final : public storage::ViewMaker {
  public:
-  SchemaView(const TableSchema& base, const TableSchema& view, TableIncarnation incarnation)
+  SchemaView(const TableSchema& base, const TableSchema& view, ViewConditionPtr condition,
+             TableIncarnation incarnation)
       : incarnation_(incarnation),
         version_(view.version),
+        condition_(std::move(condition)),
         partition_count_(base.partition_key().size()) {
     for (const ColumnSchema& column : base.clustering())
       base_clustering_.push_back({column.type, column.descending});
@@ -76,6 +82,7 @@ class SchemaView final : public storage::ViewMaker {
                                              BytesView key_value) const override {
     Key key;
     if (!read_key(row, partition_count_, base_clustering_, key)) return std::nullopt;
+    if (condition_ != nullptr && !condition_->matches(key.values)) return std::nullopt;
     const auto value_of = [&](const Part& part) {
       return part.from_base ? key.values[part.place] : key_value;
     };
@@ -202,12 +209,32 @@ class SchemaView final : public storage::ViewMaker {
 
   const TableIncarnation incarnation_;
   const SchemaVersion version_;
+  const ViewConditionPtr condition_;
   const size_t partition_count_;
   std::vector<Clustering> base_clustering_, view_clustering_;
   std::vector<Part> partition_, clustering_;
   std::vector<storage::ViewColumn> columns_;
   std::optional<uint32_t> key_column_;
 };
+
+/// Most views have none: IS NOT NULL says nothing here, and nothing else is read for it.
+Result<ViewConditionPtr> condition_of(const TableSchema& view, const TablePtr& base,
+                                      const replication::MetaState& state) {
+  TETRAD_TRY(const auto relations, parse_where(view.view->where));
+  if (std::ranges::all_of(relations, [](const ast::Relation& relation) {
+        return relation.op == ast::RelationOperator::kIsNotNull;
+      }))
+    return nullptr;
+  // Of the schema it needs the user types alone.
+  replication::MetaState types;
+  const std::string keyspace = keyspace_key(base->keyspace), first = type_key(base->keyspace, "");
+  if (const auto found = state.schema_objects.find(keyspace); found != state.schema_objects.end())
+    types.schema_objects.put(keyspace, found->second);
+  for (auto type = state.schema_objects.lower_bound(first);
+       type != state.schema_objects.end() && type->first.starts_with(first); ++type)
+    types.schema_objects.put(type->first, type->second);
+  return ViewCondition::read(view.view->where, base, *SchemaSnapshot::build(types, nullptr, {}));
+}
 
 }  // namespace
 
@@ -227,7 +254,10 @@ storage::ViewMakersPtr view_makers_of(const replication::MetaState& state,
     const auto view = read_table_text(view_text->second, types);
     const replication::TableInfo* info = view ? state.table((*view)->id) : nullptr;
     if (info == nullptr || !(*view)->view) continue;
-    makers->push_back(std::make_shared<SchemaView>(**schema, **view, info->incarnation));
+    auto condition = condition_of(**view, *schema, state);
+    if (!condition) continue;  // as a text that does not read
+    makers->push_back(
+        std::make_shared<SchemaView>(**schema, **view, std::move(*condition), info->incarnation));
   }
   if (makers->empty()) return nullptr;
   // By incarnation, so that the list does not depend on the order of names.

@@ -93,7 +93,8 @@ ViewCluster::Profile ViewCluster::profile_of(uint64_t seed) {
           .purges = seed % 2 == 0,
           .on_rocks = seed % 10 == 5 && seed % 7 != 3,
           .slow_executors = seed % 4 == 1,
-          .verifies = seed % 3 == 2};
+          .verifies = seed % 3 == 2,
+          .has_condition = seed % 8 >= 5};
 }
 
 ViewCluster::ViewCluster(uint64_t seed)
@@ -170,7 +171,7 @@ std::string ViewCluster::run() {
 std::string ViewCluster::make_tables() {
   replication::SchemaChange change;
   change.new_tables.push_back(view_table(kBaseTable));
-  change.objects.emplace_back(kBaseObject, profile_.late ? "plain" : "views");
+  change.objects.emplace_back(kBaseObject, profile_.late ? kNoViews : views_object());
   if (!profile_.late) {
     change.new_tables.push_back(view_table(kColourView));
     change.new_tables.push_back(view_table(kRowView));
@@ -183,6 +184,10 @@ std::string ViewCluster::make_tables() {
   return "";
 }
 
+const std::string& ViewCluster::views_object() const {
+  return profile_.has_condition ? kConditionalViews : kAllViews;
+}
+
 void ViewCluster::create_views() {
   SimNode* const via = random_ready_node();
   if (via == nullptr) return;
@@ -193,7 +198,7 @@ void ViewCluster::create_views() {
   replication::SchemaChange change;
   change.new_tables.push_back(view_table(kColourView));
   change.new_tables.push_back(view_table(kRowView));
-  change.objects.emplace_back(kBaseObject, "views");
+  change.objects.emplace_back(kBaseObject, views_object());
   static bool done;  // nobody looks at it
   via->spawn(change_schema_now(via, std::move(change), &done));
 }
@@ -398,6 +403,33 @@ std::string ViewCluster::verify(SimNode& via, const char* view, bool mends,
   return found->failed.empty() ? "" : found->failed.front();
 }
 
+void ViewCluster::change_view(SimNode& via, TableIncarnation view, BytesView row, BytesView key,
+                              const storage::RowRecord& record) {
+  storage::Mutation m;
+  m.incarnation = view;
+  m.schema_version = {1};
+  m.partition_key = row;
+  m.position = partitioner::position_of(m.partition_key);
+  m.rows.push_back({Bytes(key), encoded(record), false});
+  via.spawn(write(&via, std::move(m)));
+}
+
+std::string ViewCluster::check_left_out(SimNode& via) {
+  const auto view = incarnation_of(*via.state(), kRowView);
+  if (!view) return "a table is not there";
+  storage::RowRecord added, gone;
+  added.liveness.timestamp_us = via.data().coordinator().now_us();
+  change_view(via, *view, kLeftOut, "keyless", added);
+  cluster_.world().run_for(3'000'000);
+  replication::ViewVerifier::Progress found;
+  if (auto wrong = verify(via, "r", true, &found); !wrong.empty()) return wrong;
+  if (found.extra != 1 || found.mended != 0) return "a row that is left out is not found";
+  gone.deletion = {added.liveness.timestamp_us, now_s_of(via)};
+  change_view(via, *view, kLeftOut, "keyless", gone);
+  cluster_.world().run_for(3'000'000);
+  return "";
+}
+
 /// A row of a base row that is not there, and a deletion of one that is.
 std::string ViewCluster::spoil(SimNode& via) {
   const auto view = incarnation_of(*via.state(), kRowView);
@@ -405,21 +437,13 @@ std::string ViewCluster::spoil(SimNode& via) {
   ShownRows rows;
   if (auto wrong = read_all(via, kRowView, now_s_of(via), rows); !wrong.empty()) return wrong;
   const int64_t timestamp = via.data().coordinator().now_us();
-  const auto change = [&](BytesView row, BytesView key, const storage::RowRecord& record) {
-    storage::Mutation m;
-    m.incarnation = *view;
-    m.schema_version = {1};
-    m.partition_key = row;
-    m.position = partitioner::position_of(m.partition_key);
-    m.rows.push_back({Bytes(key), encoded(record), false});
-    via.spawn(write(&via, std::move(m)));
-  };
   storage::RowRecord added;
   added.liveness.timestamp_us = timestamp;
-  change("nobody", "keyless", added);
+  change_view(via, *view, "nobody", "keyless", added);
   storage::RowRecord gone;
   gone.deletion = {timestamp, now_s_of(via)};
-  if (!rows.empty()) change(rows.begin()->first.first, rows.begin()->first.second, gone);
+  if (!rows.empty())
+    change_view(via, *view, rows.begin()->first.first, rows.begin()->first.second, gone);
   cluster_.world().run_for(3'000'000);
   return "";
 }
@@ -433,6 +457,8 @@ std::string ViewCluster::check_verifier() {
     if (differ() != 0)
       return "a comparison finds that a view differs, which does not: " + found.differences.front();
   }
+  if (profile_.has_condition)
+    if (auto wrong = check_left_out(via); !wrong.empty()) return wrong;
   if (auto wrong = spoil(via); !wrong.empty()) return wrong;
   if (auto wrong = verify(via, "r", true, &found); !wrong.empty()) return wrong;
   if (found.extra != 1) return "a row too much is not found";
@@ -451,7 +477,7 @@ std::string ViewCluster::check_views() {
   for (const uint8_t view : {kColourView, kRowView}) {
     ShownRows shown;
     if (auto wrong = read_all(via, view, now_s, shown); !wrong.empty()) return wrong;
-    const ShownRows expected = shown_by_view(view, base);
+    const ShownRows expected = shown_by_view(view, profile_.has_condition, base);
     rows_compared_ += expected.size();
     if (shown == expected) continue;
     return fmt::format("view {} shows{}\n  by its query it should show{}", view, text_of(shown),

@@ -33,6 +33,7 @@ class ViewCluster {
     bool on_rocks = false;
     bool slow_executors = false;
     bool verifies = false;
+    bool has_condition = false;  // which leaves out a third of the rows
   };
   static Profile profile_of(uint64_t seed);
 
@@ -54,6 +55,12 @@ class ViewCluster {
   /// a row too few, which are to be found and mended.
   std::string check_verifier();
   std::string spoil(SimNode& via);
+  /// Writes to the view of rows by itself.
+  void change_view(SimNode& via, TableIncarnation view, BytesView row, BytesView key,
+                   const storage::RowRecord& record);
+  /// A row that the condition leaves out is found, too, which nothing but a wrong program writes.
+  std::string check_left_out(SimNode& via);
+  const std::string& views_object() const;
   std::string read_all(SimNode& via, uint8_t table, int64_t now_s, ShownRows& out);
 
   const Profile profile_;

@@ -4,7 +4,8 @@
 // tablets that grow from one member to four, TRUNCATE, CREATE MATERIALIZED VIEW while the base is
 // written, repairs and sweeps all the time. What is checked: tasks are over a minute after the last
 // fault, and each view shows then what its query over the base shows; a node that compares the view
-// with its base finds that too, and finds and mends what is spoilt.
+// with its base finds that too, and finds and mends what is spoilt. In three seeds of eight the views
+// have a condition.
 //
 // usage: view_simulation [--seeds A..B] [--mutant NAME] [--verbose]
 //        view_simulation --mutants [SEEDS [NAME]]   each known mistake until a seed catches it

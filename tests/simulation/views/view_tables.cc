@@ -11,8 +11,8 @@ Bytes joined(BytesView key, BytesView row) { return Bytes(key) + "/" + Bytes(row
 
 class TestView final : public storage::ViewMaker {
  public:
-  TestView(uint8_t number, TableIncarnation incarnation)
-      : number_(number), incarnation_(incarnation) {
+  TestView(uint8_t number, bool has_condition, TableIncarnation incarnation)
+      : number_(number), has_condition_(has_condition), incarnation_(incarnation) {
     columns_.push_back({kValueColumn, 1, false});
     if (number == kRowView) columns_.push_back({kColourColumn, 2, false});
   }
@@ -25,6 +25,7 @@ class TestView final : public storage::ViewMaker {
   const std::vector<storage::ViewColumn>& columns() const override { return columns_; }
   std::optional<storage::ViewPlace> place_of(const storage::BaseRowName& row,
                                              BytesView key_value) const override {
+    if (has_condition_ && row.clustering_key == kLeftOut) return std::nullopt;
     storage::ViewPlace place;
     if (number_ == kRowView) {
       place.partition_key = row.clustering_key;
@@ -56,6 +57,7 @@ class TestView final : public storage::ViewMaker {
 
  private:
   const uint8_t number_;
+  const bool has_condition_;
   const TableIncarnation incarnation_;
   std::vector<storage::ViewColumn> columns_;
 };
@@ -88,11 +90,12 @@ storage::ViewMakersPtr view_makers_of(const replication::MetaState& state,
                                       const replication::TableInfo& table) {
   if (table.name != "t") return nullptr;
   const auto text = state.schema_objects.find(kBaseObject);
-  if (text == state.schema_objects.end() || text->second != "views") return nullptr;
+  if (text == state.schema_objects.end() || text->second == kNoViews) return nullptr;
+  const bool has_condition = text->second == kConditionalViews;
   auto makers = std::make_shared<storage::ViewMakers>();
   for (const uint8_t view : {kColourView, kRowView})
     if (const auto incarnation = incarnation_of(state, view))
-      makers->push_back(std::make_shared<TestView>(view, *incarnation));
+      makers->push_back(std::make_shared<TestView>(view, has_condition, *incarnation));
   std::ranges::sort(*makers, {}, &storage::ViewMaker::incarnation);
   if (makers->empty()) return nullptr;
   return makers;
@@ -112,10 +115,11 @@ void add_shown(const storage::ReadResult& result, int64_t now_s, ShownRows& out)
   }
 }
 
-ShownRows shown_by_view(uint8_t view, const ShownRows& base) {
+ShownRows shown_by_view(uint8_t view, bool has_condition, const ShownRows& base) {
   ShownRows out;
   for (const auto& [place, values] : base) {
     const auto& [key, row] = place;
+    if (has_condition && row == kLeftOut) continue;
     if (view == kRowView) {
       out[{row, key}] = values;
       continue;
