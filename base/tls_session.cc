@@ -192,7 +192,8 @@ Result<bool> TlsSession::handshake() {
 }
 
 Result<size_t> TlsSession::read(char* room, size_t size) {
-  TETRAD_ASSERT(is_open_ && !failed_);
+  TETRAD_ASSERT(is_open_);
+  if (failed_) return fail(ErrorCode::kProtocol, "TLS failed");
   if (ended_) return 0;
   if (in_used_ == in_.size() && SSL_pending(ssl_) == 0) {  // as the library would find out
     in_.clear();

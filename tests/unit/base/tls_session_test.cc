@@ -120,6 +120,19 @@ TEST_CASE("bytes go both ways, however they are cut", "[tls]") {
   }
 }
 
+TEST_CASE("a session that has failed says so to whoever goes on reading or writing", "[tls]") {
+  const Folder folder;
+  Talk talk(session(context({"", "", folder.file("ca.pem")}, TlsPeer::kRequired), Role::kClient),
+            session(context(folder.node(), TlsPeer::kUnasked), Role::kServer));
+  REQUIRE((talk.server_result && *talk.server_result));
+  // The head of a record of 32 bytes, and bytes that are none of this session's.
+  talk.server->feed(Bytes("\x17\x03\x03\x00\x20", 5) + Bytes(32, 'x'));
+  char room[100];
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(talk.server->read(room, sizeof(room)).has_value());
+  CHECK_FALSE(talk.server->write("more").has_value());
+  talk.server->end();
+}
+
 TEST_CASE("a certificate of another authority is refused, and both sides know why", "[tls]") {
   const Folder ours, theirs;
   const auto node = context(ours.node(), TlsPeer::kServerRequired);
