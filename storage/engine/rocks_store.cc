@@ -158,7 +158,8 @@ void RocksStore::watch_level0() {
   constexpr int64_t kLookEveryUs = 1'000'000;
   level0_timer_ = reactor_.call_at(reactor_.now_us() + kLookEveryUs, [this] {
     level0_timer_ = 0;
-    if (closed_ || auto_compacts_) return;
+    // A damaged one keeps its files as they are.
+    if (closed_ || auto_compacts_ || is_damaged()) return;
     const uint64_t files = statistics().level0_files;
     if (files >= kLevel0FilesMax) {
       logger_.warn("compactions were off and begin again store={} files_to_sort={}",

@@ -289,7 +289,10 @@ void StoreHealth::reopen() {
           return recovered();
         }
         const Error& error = reopened->database.error();
-        if (error.code == ErrorCode::kCorruption) return become(StoreState::kFailed, error.message);
+        // Of a damaged one the disk may withhold what it is opened with, and only room comes back.
+        const bool is_lost = error.code == ErrorCode::kCorruption ||
+                             (!damage_.empty() && error.code == ErrorCode::kIo);
+        if (is_lost) return become(StoreState::kFailed, error.message);
         logger_.warn("store_does_not_open store={} reason=\"{}\"", name_, error.message);
         // Not even opened: room may come back.
         must_reopen_ = true;

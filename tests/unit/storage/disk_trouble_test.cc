@@ -322,6 +322,21 @@ TEST_CASE("a compaction that the disk does not let read damages the store and do
   REQUIRE(t.rig->flush());
 }
 
+TEST_CASE("a damaged store that cannot be opened anew has failed") {
+  TroubleRig t;
+  for (int i = 0; i < 50; ++i) REQUIRE(t.put(i, Bytes(2'000, 'x')));
+  REQUIRE(t.rig->flush());
+  t.rig->close();
+  t.rig->open();
+  t.listen();
+  REQUIRE(t.put(50));
+  REQUIRE(t.rig->flush());
+  t.faults->fail(FileCall::kRead, ".sst", EIO);
+  t.faults->fail(FileCall::kOpen, "", EIO);  // nor does it take a new file
+  CHECK_FALSE(t.compact().has_value());
+  REQUIRE(t.becomes(StoreState::kFailed));
+}
+
 TEST_CASE("a start on a full disk says so") {
   TroubleRig t;
   REQUIRE(t.put(1));
