@@ -200,7 +200,10 @@ void Shard::drain() {
 void Shard::stop_serving() {
   if (connections == nullptr) return;
   const auto open = connections->open;
-  for (const auto& connection : open) connection->give_up();
+  // Clients that go on sending must not hold up the end.
+  constexpr int64_t kRefusingUsMax = 500'000;
+  const base::MonotonicUs until_us = monotonic_now_us() + kRefusingUsMax;
+  for (const auto& connection : open) connection->give_up(monotonic_now_us() < until_us);
   // Requests in flight are destroyed, not ended: this is the end of the process, after drain() had
   // its time.
   connections->tasks.destroy_all();

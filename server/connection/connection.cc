@@ -194,6 +194,7 @@ void Connection::take_requests() {
       continue;
     }
     context_.metrics.protocol_errors.add();
+    ++requests_;  // of these, too, one that drains takes only so many
     // A usual mistake of configuration, so the log names it.
     if (incoming.version_refused && incoming.envelope.version() == base::kTlsHandshakeByte)
       notice("refused, it speaks TLS, which this port does not (client_encryption_enabled)");

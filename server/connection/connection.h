@@ -98,8 +98,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   /// closes.
   void drain();
   /// Tells each request in flight that it gets no answer, refuses what was not begun, and closes.
-  /// For the end of the process, when no loop runs any more.
-  void give_up();
+  /// For the end of the process, when no loop runs any more. Without `refuses_rest` what has come is
+  /// not read.
+  void give_up(bool refuses_rest);
   /// At once.
   void close();
   ClientFacts facts() const;

@@ -184,6 +184,7 @@ void Connection::close_after_flush() {
 // answer it could not tell whether they were.
 void Connection::drain() {
   if (phase_ == Phase::kLingering) return close();
+  if (phase_ == Phase::kDraining) return;  // by an earlier order
   if (phase_ != Phase::kReady) return close_after_flush();
   phase_ = Phase::kDraining;
   context_.events.remove(*this);
@@ -246,7 +247,7 @@ void Connection::refuse_rest() {
 }
 
 // With what the socket takes at once: nobody waits for it any more.
-void Connection::give_up() {
+void Connection::give_up(bool refuses_rest) {
   for (const InFlight* request = first_in_flight_; request != nullptr; request = request->next) {
     cql::append_error(encoder_.out(), request->head,
                       Error(ErrorCode::kServerError,
@@ -254,7 +255,7 @@ void Connection::give_up() {
                             "done in part is not known"));
   }
   caught([&] {
-    refuse_rest();
+    if (refuses_rest) refuse_rest();
     flush();
   });
   boost::system::error_code ignored;
