@@ -67,9 +67,8 @@ class Asker:
         return refused
 
 
-def ends_with_requests(order, again, version):
+def ends_with_requests(order, again, version, count=REQUESTS_MIN):
     """Gives the order while requests are under way. How many are refused; `again` serves clients again."""
-    count = REQUESTS_MIN
     while True:
         askers = [Asker(count, version) for _ in range(CONNECTIONS)]
         idle = Client(version=version)
@@ -97,6 +96,12 @@ def lets_nobody_in():
     expect(False, "a new client is let in")
 
 
+def start_again(node):
+    node.process.wait(20)
+    expect(node.process.returncode == 0, f"exit code {node.process.returncode}: {node.log_tail()}")
+    node.start()
+
+
 def tetractl(*words):
     done = subprocess.run([PROGRAM.parent / "tetractl", "-h", wire.ADDRESS[0], *words], capture_output=True, text=True, timeout=30)
     expect(done.returncode == 0, f"tetractl {words}: {done.stdout}{done.stderr}")
@@ -110,13 +115,19 @@ def after_orders(word):
 def sigterm_answers_first(node):
     """SIGTERM: what was sent before is answered, or refused in words, before connections close; nobody is let in"""
 
-    def again():
-        node.process.wait(20)
-        expect(node.process.returncode == 0, f"exit code {node.process.returncode}: {node.log_tail()}")
-        node.start()
-
-    return ", ".join(f"v{version}: " + ends_with_requests(lambda: node.process.send_signal(signal.SIGTERM), again, version)
+    return ", ".join(f"v{version}: " + ends_with_requests(lambda: node.process.send_signal(signal.SIGTERM), lambda: start_again(node), version)
                      for version in (4, 5))
+
+
+@case
+def sigterm_after_disablebinary(node):
+    """tetractl disablebinary, then SIGTERM: the same"""
+
+    def order():
+        tetractl("disablebinary")
+        node.process.send_signal(signal.SIGTERM)
+
+    return ends_with_requests(order, lambda: start_again(node), 5, REQUESTS_MAX)  # so many that the first order is not done
 
 
 @case
