@@ -22,7 +22,7 @@ namespace {
 // After an error of a store, which may be short of disk or behind with writes.
 constexpr int64_t kTryAgainUs = 200'000;
 constexpr size_t kDoubtsMax = 100'000;  // of a shard; those beyond it wait for a later sweep
-constexpr std::string_view kTableObject = "table/";
+constexpr std::string_view kTableObject = "table/", kTypeObject = "type/";
 
 std::string object_of(const TableInfo& table) {
   return std::string(kTableObject) + table.keyspace + "/" + table.name;
@@ -72,15 +72,19 @@ std::vector<IndexStatus> IndexRunner::statuses() const {
   return all;
 }
 
-/// Tables that are new, that were truncated, or whose schema has changed.
+/// Tables that are new, that were truncated, or whose schema or user types have changed.
 void IndexRunner::on_state(const MetaSnapshot& before, const MetaSnapshot& now) {
   std::set<std::string> changed;
+  std::set<std::string, std::less<>> keyspaces;  // whose user types have changed
   using Objects = decltype(now->schema_objects);
   if (before->schema_version != now->schema_version) {
     // Both maps share what is equal, so the comparison costs as much as the change.
     Objects::compare(before->schema_objects, now->schema_objects,
                      [&](const std::string& name, const auto*, const auto*) {
                        if (name.starts_with(kTableObject)) changed.insert(name);
+                       if (!name.starts_with(kTypeObject)) return;
+                       const size_t first = kTypeObject.size();
+                       keyspaces.insert(name.substr(first, name.find('/', first) - first));
                      });
   }
   using Tables = decltype(now->tables);
@@ -95,9 +99,11 @@ void IndexRunner::on_state(const MetaSnapshot& before, const MetaSnapshot& now) 
                     changed.erase(object_of(**table));
                     look_at(*now, **table);
                   });
-  if (changed.empty()) return;
+  if (changed.empty() && keyspaces.empty()) return;
+  // What is known of a table has the types of its columns in it, which its text only names.
   for (const auto& [id, table] : now->tables)
-    if (changed.contains(object_of(*table))) look_at(*now, *table);
+    if (keyspaces.contains(table->keyspace) || changed.contains(object_of(*table)))
+      look_at(*now, *table);
 }
 
 void IndexRunner::forget(TableIncarnation incarnation) {
