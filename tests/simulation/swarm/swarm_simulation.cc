@@ -64,7 +64,7 @@ constexpr NamedMutant kMutants[] = {
     TETRAD_MUTANT_ROW(split_edge_lost),
     TETRAD_MUTANT_ROW(tombstones_uncut),
     TETRAD_MUTANT_ROW(ingest_put),
-    {"voter_lost_beside_dead", &base::DataMutants::voter_lost_beside_dead, 0, 48},
+    TETRAD_MUTANT_ROW(voter_lost_beside_dead),
     {"third_voter_early", &base::DataMutants::third_voter_early, 0, 3343},
     TETRAD_MUTANT_ROW(harmful_change_kept),
     TETRAD_MUTANT_ROW(two_not_settled),
