@@ -319,16 +319,17 @@ Result<SchemaPlan> plan(const ast::CreateFunction& statement, const PlanInput& i
   if (statement.if_not_exists && statement.or_replace) {
     return fail(ErrorCode::kInvalid, "Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives");
   }
-  if (!input.settings.user_functions_enabled) {
-    return fail(ErrorCode::kInvalid,
-                "User-defined functions are disabled in cassandra.yaml - set "
-                "user_defined_functions_enabled=true to enable");
-  }
+  // Before the option, which does not help such a function.
   if (statement.language != "lua") {
     return fail(ErrorCode::kInvalid,
                 "Functions in language {} are not supported: this server has no virtual machine "
                 "that runs it. Write the body in Lua: LANGUAGE lua AS 'return ...'",
                 statement.language);
+  }
+  if (!input.settings.user_functions_enabled) {
+    return fail(ErrorCode::kInvalid,
+                "User-defined functions are disabled in cassandra.yaml - set "
+                "user_defined_functions_enabled=true to enable");
   }
   FunctionSchema function;
   function.keyspace = keyspace_name;

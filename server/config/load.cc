@@ -93,6 +93,7 @@ Result<void> set_option(Options& options, const OptionEntry& entry, const std::s
 /// One table, by the names that somebody who knows Cassandra would try.
 std::string_view counterpart(std::string_view cassandra_name) {
   static const std::map<std::string_view, std::string_view> names = {
+      {"authorizer", "none: permissions count where clients log in (authenticator)"},
       {"auto_bootstrap", "none: a node joins by itself"},
       {"batch_size_fail_threshold", "batch_fail_kb"},
       {"batch_size_fail_threshold_in_kb", "batch_fail_kb"},
@@ -104,23 +105,33 @@ std::string_view counterpart(std::string_view cassandra_name) {
       {"commitlog_sync", "commit_log_sync"},
       {"commitlog_sync_period", "commit_log_sync_period_ms"},
       {"commitlog_sync_period_in_ms", "commit_log_sync_period_ms"},
+      {"compaction_throughput", "none: compactions take what serving leaves"},
       {"concurrent_compactors", "background_threads"},
       {"concurrent_reads", "io_threads"},
       {"concurrent_writes", "shards"},
       {"counter_write_request_timeout", "counter_write_timeout_ms"},
       {"counter_write_request_timeout_in_ms", "counter_write_timeout_ms"},
       {"data_file_directories", "data_directory, of which a node has one"},
+      {"disk_failure_policy", "none: what each failure does is fixed"},
+      {"enable_user_defined_functions", "user_defined_functions_enabled"},
       {"endpoint_snitch", "none: datacenter and rack say where the node is"},
+      {"hinted_handoff_enabled", "none: hints are always kept"},
       {"hints_directory", "none: all is in data_directory"},
+      {"key_cache_size", "block_cache_mb"},
+      {"listen_interface", "listen_address"},
+      {"materialized_views_enabled", "none: they are always there"},
+      {"max_hint_window", "none: hints are kept for three hours"},
       {"max_mutation_size", "mutation_mb_max"},
       {"native_transport_max_frame_size", "native_frame_mb_max"},
       {"native_transport_port", "native_port"},
       {"num_tokens", "none: data moves by physical partition"},
+      {"phi_convict_threshold", "none: it is fixed"},
       {"range_request_timeout", "range_timeout_ms"},
       {"range_request_timeout_in_ms", "range_timeout_ms"},
       {"read_request_timeout", "read_timeout_ms"},
       {"read_request_timeout_in_ms", "read_timeout_ms"},
       {"request_timeout", "read_timeout_ms, write_timeout_ms and those beside them"},
+      {"role_manager", "none: roles are kept with the schema"},
       {"row_cache_size", "row_cache_mb"},
       {"saved_caches_directory", "none: all is in data_directory"},
       {"seed_provider", "seeds"},
@@ -142,7 +153,10 @@ std::string suggestion(const std::string& word, bool on_command_line) {
     names.push_back(on_command_line ? command_line_name(entry) : entry.name);
   if (on_command_line) names.insert(names.end(), {"--config", "--help", "--version"});
   std::string spelled = word.substr(0, word.find('='));
-  if (const auto here = counterpart(spelled); !here.empty())
+  constexpr std::string_view kNone = "none: ";
+  if (const auto here = counterpart(spelled); here.starts_with(kNone))
+    return fmt::format("; Cassandra's is not needed here: {}", here.substr(kNone.size()));
+  else if (!here.empty())
     return fmt::format("; what Cassandra calls so is here: {}", here);
   // The table has both forms of a name.
   if (on_command_line) std::replace(spelled.begin(), spelled.end(), '_', '-');
@@ -156,20 +170,25 @@ Result<void> read_file(const std::string& path, Options& options) {
     return fail(ErrorCode::kConfig, "config: {} is a directory, not a file", path);
   try {
     std::set<std::string> seen;
+    std::vector<std::string> wrong;  // all that is, so that one start tells it
+    const auto note = [&](std::string what) { wrong.push_back(std::move(what)); };
     const YAML::Node root = YAML::LoadFile(path);
     if (root.IsNull()) return {};
     if (!root.IsMap())
       return fail(ErrorCode::kConfig, "{}: not a list of `name: value` lines", path);
     for (const auto& pair : root) {
       const auto name = pair.first.as<std::string>();
-      if (!seen.insert(name).second)
-        return fail(ErrorCode::kConfig, "{}: {}: said twice", path, name);
+      if (!seen.insert(name).second) {
+        note(fmt::format("{}: said twice", name));
+        continue;
+      }
       const auto& table = option_table();
       const auto entry =
           std::find_if(table.begin(), table.end(), [&](const auto& e) { return e.name == name; });
-      if (entry == table.end())
-        return fail(ErrorCode::kConfig, "{}: there is no option '{}'{}", path, name,
-                    suggestion(name, false));
+      if (entry == table.end()) {
+        note(fmt::format("there is no option '{}'{}", name, suggestion(name, false)));
+        continue;
+      }
       std::string value;
       // A list in YAML is a text with commas: seeds, names of properties.
       if (pair.second.IsSequence() &&
@@ -179,15 +198,16 @@ Result<void> read_file(const std::string& path, Options& options) {
       } else if (pair.second.IsScalar()) {
         value = pair.second.as<std::string>();
       } else if (pair.second.IsNull()) {
-        return fail(ErrorCode::kConfig, "{}: {}: there is no value behind it", path, name);
+        note(fmt::format("{}: there is no value behind it", name));
+        continue;
       } else {
-        return fail(ErrorCode::kConfig, "{}: {}: not a single value", path, name);
+        note(fmt::format("{}: not a single value", name));
+        continue;
       }
-      if (auto set = set_option(options, *entry, value); !set) {
-        return fail(ErrorCode::kConfig, "{}: {}", path, set.error().message);
-      }
+      if (auto set = set_option(options, *entry, value); !set) note(set.error().message);
     }
-    return {};
+    if (wrong.empty()) return {};
+    return fail(ErrorCode::kConfig, "{}: {}", path, fmt::join(wrong, " | "));
   } catch (const YAML::BadFile&) {
     return fail(ErrorCode::kConfig, "config: {} cannot be read: {}", path, std::strerror(errno));
   } catch (const YAML::Exception& e) {

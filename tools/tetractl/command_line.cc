@@ -195,7 +195,10 @@ std::optional<Said> Reader::take_option(const std::string& word) {
   if (option == nullptr) {
     return wrong(fmt::format("there is no option {}{}{}", name,
                              call_.verb == nullptr ? "" : fmt::format(" of {}", call_.verb->name),
-                             near_ones(name, names_of_options(call_.verb))));
+                             near_ones(name, names_of_options(call_.verb))),
+                 call_.verb == nullptr
+                     ? ""
+                     : fmt::format("tetractl help {} lists its options", call_.verb->name));
   }
   std::string value;
   if (option->value.empty()) {

@@ -219,6 +219,10 @@ int make_certificates(AdminClient&, const Invocation& call) {
   order.nodes = call.list("nodes");
   order.users = call.list("client");
   order.renew = call.has("renew");
+  // A certificate is made anew with the names that are said, so nothing is renewed unasked.
+  if (order.renew && order.nodes.empty() && order.users.empty())
+    throw NodeError(
+        "--renew: say which nodes, each with all its names, and which clients (--client)");
   if (call.has("days")) {
     constexpr uint64_t kDaysMax = 36'500;
     const std::string days = call.list("days").back();

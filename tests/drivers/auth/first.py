@@ -25,6 +25,18 @@ def check(holds, what):
         print("wrong: %s" % what)
 
 
+def says(user, password, statement):
+    """Why the statement is refused; empty where it is not."""
+    cluster = Cluster([ADDRESS], auth_provider=PlainTextAuthProvider(user, password), protocol_version=5)
+    try:
+        cluster.connect().execute(statement)
+        return ""
+    except Exception as error:
+        return str(error)
+    finally:
+        cluster.shutdown()
+
+
 def gets_in(user, password):
     cluster = Cluster([ADDRESS], auth_provider=PlainTextAuthProvider(user, password), protocol_version=5)
     try:
@@ -62,6 +74,9 @@ def main():
     wait_until("a superuser", lambda: "made a superuser" in node.log())
     check(not printed(node), "a given password is printed")
     check(gets_in("bob", "from a file"), "with the password of the file")
+    check(says("bob", "from a file", "ALTER ROLE bob WITH PASSWORD = 'of his own'") == "", "the only superuser takes another password")
+    check(gets_in("bob", "of his own") and not gets_in("bob", "from a file"), "which counts from then on")
+    check("would leave no superuser" in says("bob", "of his own", "ALTER ROLE bob WITH LOGIN = false"), "it can still log in")
     node.stop()
     node = Node(top, ADDRESS)
     check(gets_in("cassandra", "cassandra") and gets_in("anybody", "anything"), "credentials where nobody has to log in")

@@ -282,6 +282,12 @@ TEST_CASE("files that are wrong are refused with their path and the option") {
   CHECK(has(said("data_file_directories: [/a]\n"),
             "'data_file_directories'; what Cassandra calls so is here: data_directory"));
   CHECK(has(said("write_request_timeout: 2s\n"), "is here: write_timeout_ms"));
+  CHECK(has(said("num_tokens: 16\n"), "'num_tokens'; Cassandra's is not needed here: data moves"));
+  // All that is wrong at once.
+  const std::string several = said("native_prot: 1\nrack: a\nnative_port: x\nnum_tokens: 1\n");
+  for (const char* one : {"did you mean native_port?", "'x' is no whole number", "'num_tokens'"})
+    CHECK(has(several, one));
+  CHECK(std::ranges::count(several, '|') == 2);
   CHECK(has(said("- native_port\n"), "not a list of"));
   CHECK(has(said("just words\n"), "not a list of"));
   CHECK(has(said("insecure_listen: perhaps\n"), "neither true nor false"));
