@@ -135,8 +135,9 @@ void RolePlanner::apply(const ast::RoleOptions& options, Role& role) const {
   if (options.login) role.can_login = *options.login;
   if (options.superuser) role.is_superuser = *options.superuser;
   if (options.hashed_password) role.salted_hash = *options.hashed_password;
-  // Empty in the first plan, which is thrown away.
-  if (options.password) role.salted_hash = hash;
+  // Not hashed yet in the first plan, which is thrown away. Nobody logs in with an empty one, so it
+  // is none.
+  if (options.password) role.salted_hash = options.password->empty() ? "" : hash;
   if (options.datacenters)
     role.datacenters = {options.datacenters->begin(), options.datacenters->end()};
   if (options.cidrs) role.address_groups = {options.cidrs->begin(), options.cidrs->end()};

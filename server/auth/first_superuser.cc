@@ -67,7 +67,10 @@ Task<void> make_first_superuser(FirstSuperuser whom, base::Reactor& reactor, bas
     if (schema != nullptr && schema->version() == state->schema_version &&
         state->format >= replication::kFormatRoles) {
       const cql::RoleSet& roles = *schema->roles();
-      if (roles.has_usable_superuser()) co_return;
+      if (roles.has_usable_superuser()) {
+        logger.info("no superuser is made, there is one who can log in role={}", whom.name);
+        co_return;
+      }
       if (hash->empty()) {
         // A node that does not know Argon2id could not log the role in.
         const bool all_know = state->format >= replication::kFormatArgon2id;

@@ -77,6 +77,7 @@ def main():
     check(says("bob", "from a file", "ALTER ROLE bob WITH PASSWORD = 'of his own'") == "", "the only superuser takes another password")
     check(gets_in("bob", "of his own") and not gets_in("bob", "from a file"), "which counts from then on")
     check("would leave no superuser" in says("bob", "of his own", "ALTER ROLE bob WITH LOGIN = false"), "it can still log in")
+    check("would leave no superuser" in says("bob", "of his own", "ALTER ROLE bob WITH PASSWORD = ''"), "an empty password is none")
     node.stop()
     node = Node(top, ADDRESS)
     check(gets_in("cassandra", "cassandra") and gets_in("anybody", "anything"), "credentials where nobody has to log in")
