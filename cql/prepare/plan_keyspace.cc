@@ -16,6 +16,7 @@
 #include "cql/prepare/table_checks.h"
 #include "cql/prepare/table_properties.h"
 #include "cql/prepare/throughput_properties.h"
+#include "cql/prepare/view_condition.h"
 #include "cql/schema/schema_text.h"
 #include "cql/types/type_size.h"
 #include "replication/meta/placed_in.h"
@@ -487,6 +488,29 @@ Result<void> rename_fields(const ast::RenameFields& rename, const DataType& old,
   return {};
 }
 
+/// A field that takes the name of another: a condition of a view that names it would read as well,
+/// and mean another field.
+Result<void> check_names_in_views(const ast::RenameFields& rename, const DataType& old,
+                                  const KeyspaceSchema& keyspace, const SchemaSnapshot& schema) {
+  const bool takes_name = std::ranges::any_of(rename.renames, [&](const auto& names) {
+    return names.first.text != names.second.text && old.field_index(names.second.text).has_value();
+  });
+  if (!takes_name) return {};
+  for (const auto& [name, table] : keyspace.tables) {
+    if (!table->view) continue;
+    const TablePtr base = schema.table(keyspace.name, table->view->base_table);
+    if (base == nullptr) continue;
+    TETRAD_TRY(const ViewConditionPtr condition,
+               ViewCondition::read(table->view->where, base, schema));
+    if (condition == nullptr) continue;
+    return fail(ErrorCode::kInvalid,
+                "not supported yet: a field that takes the name of another while materialized view "
+                "{}.{} has conditions",
+                keyspace.name, name);
+  }
+  return {};
+}
+
 }  // namespace
 
 // Only the text of the type changes. Values keep their bytes: a stored value has as many fields as
@@ -515,6 +539,7 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
     }
   } else if (const auto* rename = std::get_if<ast::RenameFields>(&statement.action)) {
     TETRAD_TRY_VOID(rename_fields(*rename, *old, names));
+    TETRAD_TRY_VOID(check_names_in_views(*rename, *old, *keyspace, input.schema));
   } else {
     return fail(ErrorCode::kInvalid, "Altering field types is no longer supported");
   }

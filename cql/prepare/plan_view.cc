@@ -231,7 +231,10 @@ Result<std::string> where_of(const ast::CreateView& statement, const TablePtr& b
                   statement.name.name.text);
     }
   }
-  TETRAD_TRY_VOID(check_view_relations(statement.where, *base, input.schema));
+  // What DESCRIBE has printed is taken back.
+  std::vector<ast::Relation> where = statement.where;
+  restore_operators(where);
+  TETRAD_TRY_VOID(check_view_relations(where, *base, input.schema));
   std::set<std::string> restricted, others;  // of the base's key and of others
   for (const ast::Relation& relation : statement.where) {
     for (const ast::Identifier& name : relation.columns) {
@@ -255,7 +258,7 @@ Result<std::string> where_of(const ast::CreateView& statement, const TablePtr& b
                 "restricted illegally)",
                 joined({others.begin(), others.end()}, ","));
   }
-  std::string text = view_where_text(statement.where);
+  std::string text = view_where_text(std::move(where));
   // As the nodes will read it. Cassandra takes conditions without a value, such as k = null, and
   // fails to write to the base from then on.
   TETRAD_TRY(const ViewConditionPtr condition, ViewCondition::read(text, base, input.schema));

@@ -116,7 +116,7 @@ Result<void> check_functions(std::vector<ast::Relation> relations) {
 
 Result<std::vector<ast::Relation>> parse_view_where(std::string_view where) {
   TETRAD_TRY(std::vector<ast::Relation> relations, parse_where(where));
-  for_each_term(relations, restore_operator);
+  restore_operators(relations);
   return relations;
 }
 
@@ -189,6 +189,10 @@ bool ViewCondition::matches(std::span<const BytesView> key) const {
   for (const size_t place : places_) row.values.emplace_back(key[place]);
   return std::ranges::all_of(filters_,
                              [&](const BoundFilter& filter) { return filter.matches(row); });
+}
+
+void restore_operators(std::vector<ast::Relation>& relations) {
+  for_each_term(relations, restore_operator);
 }
 
 Result<void> check_view_relations(const std::vector<ast::Relation>& relations,

@@ -48,6 +48,9 @@ class ViewCondition {
   std::vector<size_t> places_;  // of the filters' slots in a key
 };
 
+/// Calls that system_schema.views and DESCRIBE show for operators (system."_add"(1, 2)) become
+/// operators again.
+void restore_operators(std::vector<ast::Relation>& relations);
 /// The relations of a view as SELECT would check them together. Errors: kInvalid.
 Result<void> check_view_relations(const std::vector<ast::Relation>& relations,
                                   const TableSchema& base, const SchemaSnapshot& schema);
