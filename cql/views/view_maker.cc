@@ -76,6 +76,10 @@ class SchemaView final : public storage::ViewMaker {
   TableIncarnation incarnation() const override { return incarnation_; }
   SchemaVersion schema_version() const override { return version_; }
   std::optional<uint32_t> key_column() const override { return key_column_; }
+  bool may_have_key_cells() const override {
+    return std::ranges::any_of(view_clustering_,
+                               [](const auto& column) { return can_be_lossy(*column.type); });
+  }
   const std::vector<storage::ViewColumn>& columns() const override { return columns_; }
 
   std::optional<storage::ViewPlace> place_of(const storage::BaseRowName& row,

@@ -61,6 +61,8 @@ class ImageCells {
     Cell& cell = add(kKeyCellColumnId);
     cell.value = value;
   }
+  /// The key cell of an earlier image would show the key as it is no more.
+  void remove_key_cell() { add_tombstone(kKeyCellColumnId); }
   void add_simple(const ViewColumn& column, const RowRecord& row) {
     const auto own = std::ranges::find_if(row.cells, [&](const Cell& cell) {
       return cell.column_id == column.base_id && cell.kind == CellKind::kValue &&
@@ -70,9 +72,7 @@ class ImageCells {
       add_value(column, *own);
       return;
     }
-    Cell& tombstone = add(column.view_id);
-    tombstone.kind = CellKind::kTombstone;
-    tombstone.expiry_s = stamp_.us / kMicrosecondsPerSecond;
+    add_tombstone(column.view_id);
   }
   void add_elements(const ViewColumn& column, const RowRecord& row) {
     Cell& deletion = add(column.view_id);
@@ -93,6 +93,11 @@ class ImageCells {
     cell.column_id = column_id;
     cell.timestamp_us = stamp_.us;
     return cell;
+  }
+  void add_tombstone(uint32_t column_id) {
+    Cell& tombstone = add(column_id);
+    tombstone.kind = CellKind::kTombstone;
+    tombstone.expiry_s = stamp_.us / kMicrosecondsPerSecond;
   }
   void add_value(const ViewColumn& column, const Cell& own) {
     const Lifetime lifetime = shorter_of(lifetime_of(own), key_);
@@ -164,7 +169,10 @@ RowRecord view_image(const ViewMaker& maker, const RowRecord& base_row, const Vi
   image.liveness = {stamp.us, row_lifetime->ttl_s, row_lifetime->expiry_s};
   // Without a key column no cell outlives the row anyway.
   ImageCells cells(*row_lifetime, stamp, image.cells);
-  if (!key_cell.empty()) cells.add_key_cell(key_cell);
+  if (!key_cell.empty())
+    cells.add_key_cell(key_cell);
+  else if (maker.may_have_key_cells())
+    cells.remove_key_cell();
   for (const ViewColumn& column : maker.columns())
     column.has_elements ? cells.add_elements(column, base_row) : cells.add_simple(column, base_row);
   return image;

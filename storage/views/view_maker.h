@@ -63,6 +63,8 @@ class ViewMaker {
   virtual SchemaVersion schema_version() const = 0;
   /// The id that the key column has in the base. Unset: the view has the base's key columns only.
   virtual std::optional<uint32_t> key_column() const = 0;
+  /// Whether rows of the view may have a cell of kKeyCellColumnId.
+  virtual bool may_have_key_cells() const { return false; }
   /// All that the view has besides its key, ascending by view_id.
   virtual const std::vector<ViewColumn>& columns() const = 0;
   /// Where the view has `row` when its key column has `key_value` (serialized; "" and not looked at

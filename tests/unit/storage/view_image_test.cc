@@ -21,11 +21,14 @@ class TestView final : public ViewMaker {
   TableIncarnation incarnation() const override { return {8}; }
   SchemaVersion schema_version() const override { return {1}; }
   std::optional<uint32_t> key_column() const override { return key_column_; }
+  bool may_have_key_cells() const override { return has_key_cells; }
   const std::vector<ViewColumn>& columns() const override { return columns_; }
   std::optional<ViewPlace> place_of(const BaseRowName& row, BytesView key_value) const override {
     return ViewPlace{Bytes(key_value), {}, Bytes(row.partition_key), {}};
   }
   std::optional<ViewOrigin> origin_of(const BaseRowName&) const override { return std::nullopt; }
+
+  bool has_key_cells = false;
 
  private:
   const std::optional<uint32_t> key_column_;
@@ -155,6 +158,26 @@ TEST_CASE("nothing of an image outlives the key column's cell") {
   CHECK(image.cells[1].expiry_s == 1050);
   CHECK(image.cells[2].kind == CellKind::kColumnDeletion);
   CHECK(image.cells[2].timestamp_us == 1999);
+}
+
+TEST_CASE("a key that has lost nothing takes the place of one that had") {
+  // As 1.00 and 1 of decimals, which are one key: the row shows what its last image has.
+  TestView view = unkeyed_view();
+  view.has_key_cells = true;
+  const RowRecord base_row = record_of({value_cell(1, 10, "v")}, {10, 0, 0});
+  ViewRows rows;
+  apply(rows, {}, view_image(view, base_row, {}, "1.00", {1000}));
+  const auto key_cell = [&] {
+    const auto row = shown(*decode_row_record(rows[{}]), kNow_s);
+    REQUIRE(row);
+    const auto found = row->find({kKeyCellColumnId, Bytes()});
+    return found == row->end() ? Bytes("none") : found->second;
+  };
+  CHECK(key_cell() == "1.00");
+  apply(rows, {}, view_image(view, base_row, {}, "", {2000}));
+  CHECK(key_cell() == "none");
+  apply(rows, {}, view_image(view, base_row, {}, "1.0", {3000}));
+  CHECK(key_cell() == "1.0");
 }
 
 TEST_CASE("a stamp is even and above all before") {
