@@ -496,19 +496,12 @@ Result<void> check_names_in_views(const ast::RenameFields& rename, const DataTyp
     return names.first.text != names.second.text && old.field_index(names.second.text).has_value();
   });
   if (!takes_name) return {};
-  for (const auto& [name, table] : keyspace.tables) {
-    if (!table->view) continue;
-    const TablePtr base = schema.table(keyspace.name, table->view->base_table);
-    if (base == nullptr) continue;
-    TETRAD_TRY(const ViewConditionPtr condition,
-               ViewCondition::read(table->view->where, base, schema));
-    if (condition == nullptr) continue;
-    return fail(ErrorCode::kInvalid,
-                "not supported yet: a field that takes the name of another while materialized view "
-                "{}.{} has conditions",
-                keyspace.name, name);
-  }
-  return {};
+  TETRAD_TRY(const std::string view, view_with_condition(schema, keyspace));
+  if (view.empty()) return {};
+  return fail(ErrorCode::kInvalid,
+              "not supported yet: a field that takes the name of another while materialized view "
+              "{}.{} has conditions",
+              keyspace.name, view);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ Result<void> check_conditions(const replication::SchemaChange& change, const Sch
   }
   for (const std::string_view name : keyspaces)
     if (const KeyspaceSchema* const keyspace = next.keyspace(name))
-      TETRAD_TRY_VOID(check_view_conditions(next, *keyspace));
+      TETRAD_TRY_VOID(view_with_condition(next, *keyspace));
   return {};
 }
 

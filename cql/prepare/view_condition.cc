@@ -219,17 +219,20 @@ Result<std::string> renamed_in_where(std::string_view where, std::string_view fr
   return view_where_text(std::move(relations));
 }
 
-Result<void> check_view_conditions(const SchemaSnapshot& schema, const KeyspaceSchema& keyspace) {
+Result<std::string> view_with_condition(const SchemaSnapshot& schema,
+                                        const KeyspaceSchema& keyspace) {
+  std::string first;
   for (const auto& [name, table] : keyspace.tables) {
     if (!table->view) continue;
     const TablePtr base = schema.table(keyspace.name, table->view->base_table);
     if (base == nullptr) continue;
-    if (const auto condition = ViewCondition::read(table->view->where, base, schema); !condition) {
+    const auto condition = ViewCondition::read(table->view->where, base, schema);
+    if (!condition)
       return fail(ErrorCode::kInvalid, "the condition of materialized view {}.{}: {}",
                   keyspace.name, name, condition.error().message);
-    }
+    if (*condition != nullptr && first.empty()) first = name;
   }
-  return {};
+  return first;
 }
 
 }  // namespace tetrad::cql

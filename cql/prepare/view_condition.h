@@ -59,8 +59,9 @@ std::string view_where_text(std::vector<ast::Relation> relations);
 /// The text after a column of the base was renamed. Errors: kSyntax, it does not read.
 Result<std::string> renamed_in_where(std::string_view where, std::string_view from,
                                      const std::string& to);
-/// Whether the conditions of all views of the keyspace read. Errors: kInvalid, the first that does
-/// not.
-Result<void> check_view_conditions(const SchemaSnapshot& schema, const KeyspaceSchema& keyspace);
+/// The first view of the keyspace, by name, that has a condition; "": none. Errors: kInvalid, one of
+/// the conditions does not read.
+Result<std::string> view_with_condition(const SchemaSnapshot& schema,
+                                        const KeyspaceSchema& keyspace);
 
 }  // namespace tetrad::cql
