@@ -26,10 +26,6 @@ namespace {
 
 using Kind = SchemaChange::Kind;
 
-/// A program that does not know conditions would give such a view all rows. None of this format was
-/// released without them.
-constexpr replication::ClusterFormat kFormatViewConditions = 10;
-
 /// The names with `between` between them, as errors show them.
 std::string joined(const std::vector<std::string>& names, const char* between = ", ") {
   std::string out;
@@ -262,7 +258,7 @@ Result<std::string> where_of(const ast::CreateView& statement, const TablePtr& b
   // As the nodes will read it. Cassandra takes conditions without a value, such as k = null, and
   // fails to write to the base from then on.
   TETRAD_TRY(const ViewConditionPtr condition, ViewCondition::read(text, base, input.schema));
-  if (condition != nullptr && input.meta.format < kFormatViewConditions) {
+  if (condition != nullptr && input.meta.format < replication::kFormatViewConditions) {
     return fail(ErrorCode::kInvalid,
                 "conditions of a materialized view other than IS NOT NULL wait until all nodes run "
                 "a program that knows them");

@@ -26,7 +26,8 @@
 //                                            give each other what their tablets do not use; tables
 //                                            with masked columns; groups of addresses, and roles
 //                                            bound to them; searches for the nearest
-//                                            vectors, and indexes on vectors
+//                                            vectors, and indexes on vectors; views with
+//                                            conditions, which would get all rows before
 //
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
@@ -54,6 +55,7 @@ inline constexpr ClusterFormat kFormatThroughput = 10;
 inline constexpr ClusterFormat kFormatMasks = 10;
 inline constexpr ClusterFormat kFormatAddressGroups = 10;
 inline constexpr ClusterFormat kFormatNearest = 10;
+inline constexpr ClusterFormat kFormatViewConditions = 10;
 /// What this program reads and, once all nodes do, writes.
 inline constexpr ClusterFormat kFormatNewest = kFormatThroughput;
 
