@@ -338,9 +338,8 @@ class RoleStatement final : public Statement {
     TETRAD_CO_TRY_VOID(check_not_anonymous(context.client));
     const std::string client = context.client.user;
     const base::Deadline deadline{context.reactor.now_us() + context.settings.schema_timeout_us};
-    const auto* const written = password();
     // Who is refused does not get work done. A password to come counts as one.
-    std::string hash = written != nullptr && *written ? "not hashed yet" : "";
+    std::string hash = "not hashed yet";
     TETRAD_CO_TRY_VOID(plan_now(*context.schema, *context.meta.snapshot(), client, hash));
     auto hashed = co_await hash_of(context);
     TETRAD_CO_TRY(hash, std::move(hashed));
