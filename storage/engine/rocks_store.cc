@@ -305,9 +305,7 @@ void RocksStore::listen_to(BackgroundErrors& errors) {
                         const rocksdb::Status& error, BackgroundWork work) {
     reactor->post_from_any_thread([this, alive, error, work] {
       const auto still = alive.lock();
-      if (!still || !*still || closed_) return;
-      if (work == BackgroundWork::kCompaction) return health_.take_of_compaction(error);
-      health_.take(error, "flushing");
+      if (still && *still && !closed_) health_.take(error, "flushing or compacting", work);
     });
   });
 }

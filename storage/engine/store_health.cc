@@ -94,7 +94,7 @@ void StoreHealth::stop() {
   if (timer_ != 0) reactor_.cancel(std::exchange(timer_, 0));
 }
 
-void StoreHealth::take(const rocksdb::Status& error, std::string_view what) {
+void StoreHealth::take(const rocksdb::Status& error, std::string_view what, BackgroundWork work) {
   // kFailed is for good: whatever comes after it changes nothing.
   if (stopped_ || status_.state == StoreState::kFailed || error.ok()) return;
   if (error.IsShutdownInProgress() || actions_.database() == nullptr) return;
@@ -102,8 +102,20 @@ void StoreHealth::take(const rocksdb::Status& error, std::string_view what) {
   // written (storage/README.md, disks in trouble).
   if (const auto failed_sync = actions_.database()->watch().failed_sync())
     return become(StoreState::kFailed, "a sync failed, " + *failed_sync);
-  if (error.IsCorruption()) return go_on_damaged(error.ToString());
-  // Neither corruption nor room: nobody knows what it means.
+  // RocksDB's status names neither the file nor the call, so the disk is asked whether it has refused
+  // a read. An error of writing that comes at the same time leaves no result of the compaction
+  // behind, and the next write of anything else meets it again.
+  const bool is_unread = work == BackgroundWork::kCompaction && error.IsIOError() &&
+                         !is_want_of_room(error) && actions_.database()->watch().read_failed();
+  // RocksDB refuses writes after such an error; opened anew without compactions, it goes on with what
+  // is good.
+  if (error.IsCorruption() || is_unread) {
+    take_damage(error.ToString());
+    compacts_ = false;
+    if (!trying_) reopen();
+    return;
+  }
+  // Neither damage nor room: nobody knows what it means.
   if (!is_want_of_room(error))
     return become(StoreState::kFailed, fmt::format("{}: {}", what, error.ToString()));
   if (status_.state != StoreState::kFull) {
@@ -111,26 +123,6 @@ void StoreHealth::take(const rocksdb::Status& error, std::string_view what) {
                                                 : name_ + ": " + error.ToString());
     try_later();
   }
-}
-
-// RocksDB's status names neither the file nor the call, so the disk is asked whether it has refused
-// a read. An error of writing that comes at the same time leaves no result of the compaction behind,
-// and the next write of anything else meets it again.
-void StoreHealth::take_of_compaction(const rocksdb::Status& error) {
-  const std::shared_ptr<RocksDatabase> database = actions_.database();
-  const bool is_unread = error.IsIOError() && !is_want_of_room(error) && database != nullptr &&
-                         database->watch().read_failed() && !database->watch().failed_sync();
-  if (!is_unread || stopped_ || status_.state == StoreState::kFailed)
-    return take(error, "compacting");
-  go_on_damaged(error.ToString());
-}
-
-// RocksDB refuses writes after such a compaction; opened anew without compactions, it goes on with
-// what is good.
-void StoreHealth::go_on_damaged(const std::string& what) {
-  take_damage(what);
-  compacts_ = false;
-  if (!trying_) reopen();
 }
 
 // Damage outlives everything but the folder: a restart that forgot it would make the store a source

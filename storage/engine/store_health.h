@@ -75,10 +75,10 @@ class StoreHealth {
   StoreHealth& operator=(const StoreHealth&) = delete;
 
   const StoreStatus& status() const { return status_; }
-  /// A write or a sync has failed, or a flush or compaction.
-  void take(const rocksdb::Status& error, std::string_view what);
-  /// A compaction has failed. Where it could not read, nothing that was written is in doubt.
-  void take_of_compaction(const rocksdb::Status& error);
+  /// A write or a sync has failed, or a flush or compaction. Where a compaction could not read,
+  /// nothing that was written is in doubt.
+  void take(const rocksdb::Status& error, std::string_view what,
+            BackgroundWork work = BackgroundWork::kOther);
   /// A read met damaged data.
   void take_damage(const std::string& what);
   /// As take_damage(), of an earlier life.
@@ -96,7 +96,6 @@ class StoreHealth {
   };
   static Attempt resume(RocksDatabase& database);
   void become(StoreState state, std::string reason);
-  void go_on_damaged(const std::string& what);
   void try_later();
   void try_again();
   void reopen();

@@ -50,6 +50,14 @@ struct TroubleRig {
   Result<void> put(int number, BytesView value = "v") {
     return rig->apply(row_mutation(number, "p" + std::to_string(number), "a", inserted(1, value)));
   }
+  /// Fifty rows in a table that nothing of is in memory.
+  void fill_and_reopen() {
+    for (int i = 0; i < 50; ++i) REQUIRE(put(i, Bytes(2'000, 'x')));
+    REQUIRE(rig->flush());
+    rig->close();
+    rig->open();
+    listen();
+  }
   bool has(int number) {
     const std::string key = "p" + std::to_string(number);
     return rig->read_keys(partition_read(number, key)) == key + "/a";
@@ -286,11 +294,7 @@ TEST_CASE("damaged data is said, counted, and does not stop writes") {
 
 TEST_CASE("a read that the disk does not give is tried twice") {
   TroubleRig t;
-  for (int i = 0; i < 50; ++i) REQUIRE(t.put(i, Bytes(2'000, 'x')));
-  REQUIRE(t.rig->flush());
-  t.rig->close();
-  t.rig->open();
-  t.listen();
+  t.fill_and_reopen();
   t.faults->fail(FileCall::kRead, ".sst", EIO, 0, 1);
   CHECK(t.has(40));
   CHECK(t.state() == StoreState::kServing);
@@ -305,11 +309,7 @@ TEST_CASE("a read that the disk does not give is tried twice") {
 
 TEST_CASE("a compaction that the disk does not let read damages the store and does not end it") {
   TroubleRig t;
-  for (int i = 0; i < 50; ++i) REQUIRE(t.put(i, Bytes(2'000, 'x')));
-  REQUIRE(t.rig->flush());
-  t.rig->close();
-  t.rig->open();
-  t.listen();
+  t.fill_and_reopen();
   REQUIRE(t.put(50));  // two tables: one alone is not read again
   REQUIRE(t.rig->flush());
   t.faults->fail(FileCall::kRead, ".sst", EIO);
@@ -324,11 +324,7 @@ TEST_CASE("a compaction that the disk does not let read damages the store and do
 
 TEST_CASE("a damaged store that cannot be opened anew has failed") {
   TroubleRig t;
-  for (int i = 0; i < 50; ++i) REQUIRE(t.put(i, Bytes(2'000, 'x')));
-  REQUIRE(t.rig->flush());
-  t.rig->close();
-  t.rig->open();
-  t.listen();
+  t.fill_and_reopen();
   REQUIRE(t.put(50));
   REQUIRE(t.rig->flush());
   t.faults->fail(FileCall::kRead, ".sst", EIO);
