@@ -74,6 +74,8 @@ struct ConnectionContext {
   /// Those whose TLS handshake is not over, oldest first.
   std::map<uint64_t, Connection*> handshakes;
   uint64_t handshakes_begun = 0;
+  /// Two TLS records of full length.
+  static constexpr size_t kWireRoomBytes = 32u << 10;
   Bytes wire_room;  // what was read of a socket and is not yet decrypted
   Notices notices;
   uint64_t request_bytes_in_flight = 0;

@@ -17,7 +17,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr size_t kWireReadBytes = 32u << 10;
 constexpr int64_t kDrainedLingerUs = 100'000;
 // What a client has sent may still be on its way, or in its own socket behind a full one of ours.
 constexpr int64_t kQuietUs = 20'000;
@@ -221,7 +220,7 @@ size_t Connection::read_now() {
   }
   if (link_ != Link::kTls || shaking_) return 0;
   Bytes& room = context_.wire_room;
-  room.resize(kWireReadBytes);
+  room.resize(ConnectionContext::kWireRoomBytes);
   const size_t size = socket_.read_some(asio::buffer(room), error);
   if (error) return 0;
   tls_->feed(BytesView(room).substr(0, size));

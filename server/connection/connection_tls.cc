@@ -24,8 +24,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-// Two TLS records of full length.
-constexpr size_t kWireRoomBytes = 32u << 10;
 // Lines of the log about clients that fail: kNoticesMax in each second for the whole shard, the
 // others are counted.
 constexpr int64_t kNoticeAgainUs = 1'000'000;
@@ -68,7 +66,7 @@ void Connection::await_wire() {
 
 void Connection::take_wire() {
   Bytes& room = context_.wire_room;
-  room.resize(kWireRoomBytes);
+  room.resize(ConnectionContext::kWireRoomBytes);
   boost::system::error_code error;
   const size_t size = socket_.read_some(asio::buffer(room), error);
   if (error == asio::error::would_block || error == asio::error::try_again) return read();
