@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // tetrad: the server program.
-#include <chrono>
 #include <cstdio>
 #include <malloc.h>
 
 #include "server/config/options.h"
 #include "server/node.h"
+#include "server/runtime/asio_reactor.h"
 #include "server/runtime/control_group.h"
 #include "server/runtime/data_folder.h"
 
@@ -23,12 +23,6 @@ constexpr uint64_t kFewArenasBelow_bytes = uint64_t{2} << 30;
 int ended_by(const tetrad::Error& error) {
   std::fprintf(stderr, "tetrad: %s\n", error.message.c_str());
   return error.code == tetrad::ErrorCode::kConfig ? 2 : 1;
-}
-
-int64_t wall_time_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 }  // namespace
@@ -56,7 +50,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   const auto log = std::make_shared<server::RecentLog>(
-      base::make_stderr_sink(server::log_level_named(line->options.log_level)), wall_time_ms);
+      base::make_stderr_sink(server::log_level_named(line->options.log_level)),
+      [] { return server::wall_now_us() / 1'000; });
   const Logger logger(log, "node");
   const std::string& data_directory = line->options.data_directory;
   if (const auto mark = server::decommission_mark(data_directory)) {

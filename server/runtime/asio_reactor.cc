@@ -28,6 +28,12 @@ base::MonotonicUs monotonic_now_us() {
       .count();
 }
 
+int64_t wall_now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 AsioReactor::AsioReactor() : work_(boost::asio::make_work_guard(context_)), timer_(context_) {
   read_clock();
 }
@@ -49,11 +55,7 @@ int64_t AsioReactor::boot_time_us() const {
   return int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000;
 }
 
-int64_t AsioReactor::wall_time_us() const {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
+int64_t AsioReactor::wall_time_us() const { return wall_now_us(); }
 
 void AsioReactor::post(base::Callback callback) {
   boost::asio::post(context_, std::move(callback));

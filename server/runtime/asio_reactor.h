@@ -21,6 +21,8 @@ namespace tetrad::server {
 
 /// The clock of AsioReactor and of its deadlines, read now. Any thread.
 base::MonotonicUs monotonic_now_us();
+/// The wall clock, microseconds since 1970.
+int64_t wall_now_us();
 
 /// The event loop of one shard over Asio. Belongs to the thread that runs it; only
 /// post_from_any_thread() may be called from others.
