@@ -5,8 +5,8 @@
 
 namespace tetrad::base {
 
-// At a steady rate the weights stand for one to two minutes: what came since the last halving, and
-// half of what was there then. `window_us_` is halved with them, so that a young histogram knows
+// At a steady rate the weights stand for one to two minutes: the values since the last halving, and
+// half of those before it. `window_us_` is halved with them, so that a young histogram knows
 // that it has seen less.
 void RecentHistogram::decay(int64_t now_us) {
   constexpr int64_t kAllGone = 32;

@@ -4,6 +4,7 @@
 // life of the node.
 #include <algorithm>
 
+#include "base/shown_percentiles.h"
 #include "server/admin/admin_service.h"
 #include "server/admin/json_text.h"
 #include "server/admin/table_figures.h"
@@ -31,14 +32,7 @@ json figures_of(const TableMeasures& measures, const replication::TableInfo& tab
   const auto found = measures.find({table.incarnation, figure});
   const TableMeasure measure = found == measures.end() ? TableMeasure() : found->second;
   json out = {{"count", measure.count}, {"mean_us", measure.recent.mean()}};
-  for (const auto& [name, part] : {std::pair{"p50_us", 0.5},
-                                   {"p75_us", 0.75},
-                                   {"p95_us", 0.95},
-                                   {"p98_us", 0.98},
-                                   {"p99_us", 0.99},
-                                   {"min_us", 0.0},
-                                   {"max_us", 1.0}})
-    out[name] = measure.recent.at(part);
+  for (const auto& [name, part] : base::kShownPercentiles) out[name] = measure.recent.at(part);
   return out;
 }
 

@@ -5,6 +5,7 @@
 // Rates are sums since the start of the node, as nodetool shows them.
 #include <fmt/format.h>
 
+#include "base/shown_percentiles.h"
 #include "tools/tetractl/metrics_text.h"
 #include "tools/tetractl/orders.h"
 #include "tools/tetractl/text_table.h"
@@ -21,14 +22,7 @@ std::string whole(double value) { return fmt::format("{:.0f}", value); }
 // The same percentiles for programs, under names with their unit.
 json figures_of(const ExportedHistogram& histogram) {
   json out = {{"count", histogram.count()}};
-  for (const auto& [name, part] : {std::pair{"p50_us", 0.5},
-                                   {"p75_us", 0.75},
-                                   {"p95_us", 0.95},
-                                   {"p98_us", 0.98},
-                                   {"p99_us", 0.99},
-                                   {"min_us", 0.0},
-                                   {"max_us", 1.0}})
-    out[name] = histogram.at_us(part);
+  for (const auto& [name, part] : base::kShownPercentiles) out[name] = histogram.at_us(part);
   return out;
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("without values all figures are zero") {
   CHECK(none.per_second == 0);
 }
 
-TEST_CASE("what came minutes ago counts for less, and at last for nothing") {
+TEST_CASE("values count for less as minutes pass, and at last for nothing") {
   RecentHistogram histogram;
   for (int i = 0; i < 100; ++i) histogram.record(1'000'000, 1, kMinute_us);
   CHECK(figures_of(histogram, kMinute_us).at(0.5) > 1'000'000);
