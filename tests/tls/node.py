@@ -2,7 +2,9 @@
 # Nodes and certificates of the tests of TLS: real processes on loopback addresses, a folder that goes at the end.
 import json
 import os
+import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -32,6 +34,19 @@ def wait_until(what, condition, seconds=30):
             return found
         assert time.monotonic() < deadline, "not within %d s: %s" % (seconds, what)
         time.sleep(0.05)
+
+
+def run_in_folder(main, check, results):
+    """Runs main(folder), prints the line that counts, and ends; what was begun is counted all the same."""
+    folder = tempfile.mkdtemp()
+    try:
+        main(Path(folder))
+    except Exception as error:
+        check(False, "%s: %s" % (type(error).__name__, error))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print("%(passed)d passed, %(failed)d failed" % results)
+    sys.exit(results["failed"] != 0)
 
 
 class Node:

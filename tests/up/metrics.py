@@ -5,16 +5,14 @@
 import collections
 import math
 import re
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/tls"))
-from node import Node, certificates  # noqa: E402
+from node import Node, certificates, run_in_folder  # noqa: E402
 
 ADDRESS = sys.argv[1]
 OPTIONS_OF_TABLES = {"tetrad_initial_partitions", "tetrad_max_partition_mb"}
@@ -126,10 +124,4 @@ def main(top):
         check(types.get(name) == kind, "%s is a %s" % (name, kind), types.get(name))
 
 
-folder = tempfile.mkdtemp()
-try:
-    main(Path(folder))
-finally:
-    shutil.rmtree(folder, ignore_errors=True)
-print("%(passed)d passed, %(failed)d failed" % results)
-sys.exit(results["failed"] != 0)
+run_in_folder(main, check, results)

@@ -5,16 +5,14 @@
 import html.parser
 import json
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import urllib.error
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/tls"))
-from node import BIN, Node, direct, wait_until  # noqa: E402
+from node import BIN, Node, direct, run_in_folder, wait_until  # noqa: E402
 
 ADDRESS = sys.argv[1]
 NEED_MORE = {"/endpoints", "/cidr-groups-of"}  # these answer a question only
@@ -85,10 +83,4 @@ def main(top):
         node.stop()
 
 
-folder = tempfile.mkdtemp()
-try:
-    main(Path(folder))
-finally:
-    shutil.rmtree(folder, ignore_errors=True)
-print("%(passed)d passed, %(failed)d failed" % results)
-sys.exit(results["failed"] != 0)
+run_in_folder(main, check, results)

@@ -10,12 +10,12 @@ import tempfile
 from pathlib import Path
 
 from cassandra import Unauthorized
-from cassandra.auth import PlainTextAuthProvider
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
-from cassandra.policies import WhiteListRoundRobinPolicy
+from cassandra.cluster import NoHostAvailable
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tls"))
 from node import Node, wait_until  # noqa: E402
+
+import sessions  # noqa: E402
 
 CENTERS = {"east": sys.argv[1], "west": sys.argv[2]}
 STATEMENTS = ("SELECT * FROM d.t", "INSERT INTO d.t (k) VALUES (1)", "SELECT key FROM system.local")
@@ -29,9 +29,7 @@ def check(holds, what):
 
 
 def connect(center, user):
-    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy([CENTERS[center]]))
-    return Cluster([CENTERS[center]], auth_provider=PlainTextAuthProvider(user, user), protocol_version=5,
-                   execution_profiles={EXEC_PROFILE_DEFAULT: profile}).connect()
+    return sessions.connect(CENTERS[center], user)
 
 
 def answer(ask, *arguments):

@@ -9,10 +9,10 @@ import sys
 import time
 
 from cassandra import Unauthorized
-from cassandra.auth import PlainTextAuthProvider
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
-from cassandra.policies import WhiteListRoundRobinPolicy
+from cassandra.cluster import NoHostAvailable
 from cassandra.query import tuple_factory
+
+import sessions
 
 HOSTS = sys.argv[1:]
 AT_ONCE_S = 0.5  # other nodes get a change with the leader's next message
@@ -26,9 +26,7 @@ def check(holds, what):
 
 
 def connect(host, user):
-    profile = ExecutionProfile(row_factory=tuple_factory, load_balancing_policy=WhiteListRoundRobinPolicy([host]))
-    return Cluster([host], auth_provider=PlainTextAuthProvider(user, user), protocol_version=5,
-                   execution_profiles={EXEC_PROFILE_DEFAULT: profile}).connect()
+    return sessions.connect(host, user, row_factory=tuple_factory)
 
 
 def answer(session, statement):

@@ -22,6 +22,12 @@ HostId host(uint8_t number) {
   return id;
 }
 
+std::vector<VoterCandidate> three_nodes() {
+  std::vector<VoterCandidate> nodes(3);
+  for (uint8_t i = 0; i < 3; ++i) nodes[i].host = host(static_cast<uint8_t>(i + 1));
+  return nodes;
+}
+
 /// `count` nodes and one table with one tablet on the first four of them.
 MetaState cluster_of(uint8_t count) {
   MetaState state;
@@ -310,8 +316,7 @@ TEST_CASE("no change of voters costs the metadata group its majority") {
 TEST_CASE("a leaving voter goes after the dead one, where two would be left") {
   RaftConfiguration configuration;
   configuration.voters = {host(1), host(2), host(3)};
-  std::vector<VoterCandidate> nodes(3);
-  for (uint8_t i = 0; i < 3; ++i) nodes[i].host = host(static_cast<uint8_t>(i + 1));
+  std::vector<VoterCandidate> nodes = three_nodes();
   nodes[0].away = true;
   nodes[0].caught_up = false;
   nodes[1].leaving = true;
@@ -328,8 +333,7 @@ TEST_CASE("a leaving voter goes after the dead one, where two would be left") {
 TEST_CASE("the third voter of two nodes that stay goes when it has left") {
   RaftConfiguration configuration;
   configuration.voters = {host(1), host(2), host(3)};
-  std::vector<VoterCandidate> nodes(3);
-  for (uint8_t i = 0; i < 3; ++i) nodes[i].host = host(static_cast<uint8_t>(i + 1));
+  std::vector<VoterCandidate> nodes = three_nodes();
   nodes[2].leaving = true;
   CHECK_FALSE(next_membership_change(configuration, nodes, host(1)));
   nodes[2].removed = true;
@@ -360,8 +364,7 @@ TEST_CASE("a second voter comes when the third can follow at once") {
   RaftConfiguration configuration;
   configuration.voters = {host(1)};
   configuration.learners = {host(2), host(3)};
-  std::vector<VoterCandidate> nodes(3);
-  for (uint8_t i = 0; i < 3; ++i) nodes[i].host = host(static_cast<uint8_t>(i + 1));
+  std::vector<VoterCandidate> nodes = three_nodes();
   nodes[1].away = true;
   CHECK_FALSE(next_membership_change(configuration, nodes, host(1)));
   nodes[1] = {.host = host(2), .rack = "", .caught_up = false};

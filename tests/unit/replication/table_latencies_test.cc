@@ -68,7 +68,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(measure.recent.per_second == 1'601);
 }
 
-TEST_CASE_METHOD(Fixture, "tables and kinds of requests are told apart") {
+TEST_CASE_METHOD(Fixture, "each table and kind of request has figures of its own") {
   request(kRead, kTable, 5'000);
   request(TableFigure::kLocalWrite, kTable, 50);
   request(kRead, kOther, 700);
@@ -121,7 +121,7 @@ TEST_CASE_METHOD(Fixture, "the figures of a table that was dropped are gone") {
   CHECK(measure_of(latencies, kOther, kRead).count == 2);
 }
 
-TEST_CASE_METHOD(Fixture, "of many tables the busiest are told") {
+TEST_CASE_METHOD(Fixture, "of many tables only the busiest have figures") {
   for (uint32_t table = 1; table <= 50; ++table)
     for (uint32_t i = 0; i < table; ++i) request(kRead, {table}, 1);
   const TableMeasures busiest = latencies.measures({&kRead, 1}, 10);

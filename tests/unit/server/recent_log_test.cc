@@ -53,7 +53,8 @@ TEST_CASE_METHOD(Fixture, "warnings and errors are kept, and all lines are passe
   CHECK(log->lines().size() == 2);
 }
 
-TEST_CASE_METHOD(Fixture, "lines of one millisecond are told apart, though the clock is set back") {
+TEST_CASE_METHOD(Fixture,
+                 "lines of one millisecond have an order, even where the clock is set back") {
   logger.warn("a");
   logger.warn("b");
   wall_ms = 500;
