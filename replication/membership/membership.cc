@@ -21,6 +21,8 @@ namespace {
 constexpr uint8_t kHeartbeatFormat = 1;
 constexpr uint32_t kStoresTold = 255;  // a byte counts them
 constexpr int64_t kNotTold = std::numeric_limits<int64_t>::min();
+// The bits of a heartbeat's last byte before the facts.
+constexpr uint8_t kIsDrained = 1, kEnds = 2;
 }  // namespace
 
 Membership::Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock,
@@ -87,7 +89,7 @@ Bytes Membership::heartbeat(const Host& to) const {
   for (const storage::StoreState state : stores_) writer.u8(static_cast<uint8_t>(state));
   const BatchWord batches = batches_ ? batches_() : BatchWord();
   writer.i64(batches.floor_us.value_or(kNotTold));
-  writer.u8(batches.is_drained ? 1 : 0);
+  writer.u8(static_cast<uint8_t>((batches.is_drained ? kIsDrained : 0) | (ends_ ? kEnds : 0)));
   if (options_.nonce != 0) put_facts(writer, {options_.nonce, facts_, to.life_before});
   return body;
 }
@@ -234,6 +236,11 @@ void Membership::beat_all() {
     rpc_.one_way(host, 0, Verb::kHeartbeat, heartbeat(entry));
 }
 
+void Membership::say_goodbye() {
+  if (std::exchange(ends_, true)) return;
+  beat_all();
+}
+
 void Membership::judge_clock() {
   if (!is_known_) return;  // of a node that does not know its cluster nobody asks the time
   const std::optional<HostId> leader = leader_ ? leader_() : std::nullopt;
@@ -269,7 +276,7 @@ struct Membership::Heartbeat {
   base::MonotonicUs sent_us = 0;
   std::vector<storage::StoreState> stores;
   int64_t batch_floor_us = kNotTold;
-  bool is_drained = false;
+  bool is_drained = false, ends = false;
   FactsTold facts;
 };
 
@@ -305,7 +312,9 @@ std::optional<Membership::Heartbeat> Membership::read_heartbeat(BytesView body) 
   for (storage::StoreState& state : heard.stores)
     state = storage::store_state_numbered(in.read_u8().value_or(0));
   heard.batch_floor_us = in.read_i64().value_or(kNotTold);
-  heard.is_drained = in.read_u8().value_or(0) == 1;
+  const uint8_t bits = in.read_u8().value_or(0);
+  heard.is_drained = (bits & kIsDrained) != 0;
+  heard.ends = (bits & kEnds) != 0;
   heard.facts = read_facts(in);
   return heard;
 }
@@ -356,6 +365,14 @@ void Membership::note_live(const RpcContext& context, Host& host, bool started_a
   if (liveness_) liveness_(from, true);
 }
 
+// Its next start has another number, and is heard as any node that comes.
+void Membership::note_end(HostId from, Host& host) {
+  if (!std::exchange(host.live, false)) return;
+  logger_.info("node is down, as it said before it ended host={} endpoint={}", from.to_string(),
+               host.address);
+  if (liveness_) liveness_(from, false);
+}
+
 void Membership::on_message(const RpcContext& context, BytesView body) {
   std::optional<Heartbeat> heard = read_heartbeat(body);
   if (!heard) return;
@@ -369,7 +386,10 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
     rpc_.set_peer(from, context.from_endpoint);
   const bool started_anew = note_progress(host, *heard);
   note_clocks(from, host, *heard);
-  note_live(context, host, started_anew);
+  if (heard->ends)
+    note_end(from, host);
+  else
+    note_live(context, host, started_anew);
   note_disk_usage(from, heard->disk_usage);
   note_stores(from, std::move(heard->stores));
   if (const auto again = hosts_.find(from); again != hosts_.end())

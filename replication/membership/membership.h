@@ -6,8 +6,8 @@
 //                u64 number of this start of the program, [u64 index, u64 term of the metadata
 //                log's last entry that the node has applied, [u8 use of its disk, [clocks, [u8
 //                number of its stores, u8 state of each, [i64 no logged batch it holds is older
-//                (us; lowest: it does not say), u8 1: it takes and holds none,
-//                [facts of its stores]]]]]]
+//                (us; lowest: it does not say), u8 bits: 1: it takes and holds none, 2: the node is
+//                about to end, [facts of its stores]]]]]]
 //   clocks    := i64 wall clock, i64 own time (us since 1970), i64 when this was sent (us, of the
 //                sender's own count), i64 when the last one of the receiver was sent (of the
 //                receiver's count; 0: none), i64 us since that came
@@ -99,6 +99,10 @@ class Membership {
   BehindFacts behind_stores() const;
   void beat(HostId host);
   void beat_all();
+  /// This node is about to end: all heartbeats say so from now on, the first at once. Who hears it
+  /// counts the node as down, without the silence that it would otherwise take, until its next
+  /// start.
+  void say_goodbye();
   /// Asked for each heartbeat.
   void set_batch_source(std::function<BatchWord()> source) { batches_ = std::move(source); }
   /// What no logged batch of the cluster is older than, as far as nodes that are not removed have
@@ -158,6 +162,7 @@ class Membership {
   static bool note_progress(Host& host, const Heartbeat& heard);
   void note_clocks(HostId from, Host& host, const Heartbeat& heard);
   void note_live(const RpcContext& context, Host& host, bool started_anew);
+  void note_end(HostId from, Host& host);
   Bytes heartbeat(const Host& to) const;
   /// For people, who know a node by where it is reached.
   std::string_view address_of(HostId host) const;
@@ -177,6 +182,7 @@ class Membership {
   ClockWatch watch_;
   std::function<std::optional<HostId>()> leader_;
   bool is_known_ = false;  // the metadata has had this node
+  bool ends_ = false;      // it has said goodbye
   std::map<HostId, Host> hosts_;
   MetaIndex applied_;  // by all shards; the entry by the first
   AppliedEntry entry_;

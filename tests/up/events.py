@@ -4,12 +4,10 @@
 # dies, is back and leaves. Last line N passed, N failed. events.py PREFIX: of loopback, as 127.0.13; TETRAD_BIN: where tetrad and
 # tetractl are.
 import queue
-import shutil
 import signal
 import socket
 import struct
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -17,7 +15,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "tls"), str(TESTS / "overload")]
 import wire  # noqa: E402
-from node import Node, tetractl, wait_until  # noqa: E402
+from node import Node, tetractl, run_in_folder, wait_until  # noqa: E402
 
 ADDRESSES = ["%s.%d" % (sys.argv[1], number) for number in (131, 132, 133)]
 SOON_S = 10  # "at once" is a figure, which is printed; this only tells what has been forgotten
@@ -110,6 +108,14 @@ def main(top):
         nodes[2].process.wait(20)
         nodes[2].start()
         hearer.expect(time.monotonic(), "a node that is back", ("STATUS_CHANGE", "UP", third))
+        since = time.monotonic()
+        nodes[2].process.send_signal(signal.SIGTERM)
+        hearer.expect(since, "a node that is told to stop", ("STATUS_CHANGE", "DOWN", third))
+        nodes[2].process.wait(20)
+        for node in nodes[:2]:  # from its own word, not from its silence
+            node.expect_log("node is down, as it said before it ended", third)
+        nodes[2].start()
+        hearer.expect(time.monotonic(), "a node that is back again", ("STATUS_CHANGE", "UP", third))
         tetractl("-h", third, "decommission")
         nodes[2].process.wait(20)
         hearer.expect(time.monotonic(), "a node that has left", ("TOPOLOGY_CHANGE", "REMOVED_NODE", third))
@@ -120,12 +126,4 @@ def main(top):
             node.stop()
 
 
-folder = tempfile.mkdtemp()
-try:
-    main(Path(folder))
-except Exception as error:  # what was begun is counted all the same
-    check(False, "%s: %s" % (type(error).__name__, error))
-finally:
-    shutil.rmtree(folder, ignore_errors=True)
-print("%(passed)d passed, %(failed)d failed" % results)
-sys.exit(results["failed"] != 0)
+run_in_folder(main, check, results)
