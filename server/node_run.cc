@@ -17,7 +17,12 @@
 
 namespace tetrad::server {
 
+namespace {
+constexpr const char* kOutOfCluster = "out of the cluster";
+}  // namespace
+
 std::string NodeImpl::health() const {
+  if (is_out_) return kOutOfCluster;
   if (stopping_) return "stopping";
   if (!serving_.has_begun()) return "starting";
   for (size_t i = 0; i < store_status_.size(); ++i) {
@@ -87,7 +92,7 @@ void NodeImpl::serve() {
 /// Out of the cluster: by the operator's order, or while it was away.
 void NodeImpl::leave() {
   is_out_ = true;
-  stop("out of the cluster");
+  stop(kOutOfCluster);
 }
 
 /// Everything is closed. One that was ordered to leave stays away; one that was replaced while it was
@@ -156,6 +161,8 @@ void NodeImpl::stop(const std::string& reason) {
   stopping_ = true;
   stop_began_us_ = reactors_[0]->now_us();
   logger_.info("stopping reason={}", reason);
+  // First: who hears it asks other nodes from now on.
+  node_->membership().say_goodbye();
   serving_.stop();
   finish_stop();
 }
@@ -167,10 +174,14 @@ uint64_t NodeImpl::connections_open() const {
 }
 
 /// Waits for the requests in flight, for a second at most.
+/// Also for what the node has said last to be on its way; and one that has left the cluster stays for
+/// a moment, so that whoever waits for that (`tetractl decommission`) can read it from /status.
 void NodeImpl::finish_stop() {
-  constexpr int64_t kDrainUs = 1'000'000;
+  constexpr int64_t kDrainUs = 1'000'000, kGoodbyeUs = 20'000;
   AsioReactor& reactor = *reactors_[0];
-  if (connections_open() != 0 && reactor.now_us() < stop_began_us_ + kDrainUs && !fatal_error_) {
+  const int64_t waited_us = reactor.now_us() - stop_began_us_;
+  const bool waits = connections_open() != 0 || waited_us < kGoodbyeUs || is_out_;
+  if (waits && waited_us < kDrainUs && !fatal_error_) {
     reactor.call_at(reactor.now_us() + 5'000, [this] { finish_stop(); });
     return;
   }

@@ -41,7 +41,9 @@ class AdminService {
     std::vector<Shard> shards;  // by number; the service runs on the first
     base::MetricsRegistry& metrics;
     Logger logger;
-    std::function<std::string()> health;  // "serving", or what it does instead
+    // "serving", or what it does instead: "starting", "stopping", "store 0 is …"; and for a moment
+    // before its end "out of the cluster", for which `tetractl decommission` waits.
+    std::function<std::string()> health;
     std::string version;
     std::string token, token_file;      // what orders must carry, and where it is to be read
     std::string address = "127.0.0.1";  // where all of the service is reached

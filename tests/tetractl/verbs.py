@@ -405,6 +405,25 @@ def without_a_node():
     check("every verb is called here", not set(verbs) - said_verbs, sorted(set(verbs) - said_verbs))
 
 
+def killed_while_leaving():
+    """A node that dies with replicas to move has not left, and nobody says so. Nothing moves while a third node is down."""
+    last = "%s.%d" % (PREFIX, NODES)
+    up("--kill", str(NODES - 1))
+    order = subprocess.Popen([BIN + "/tetractl", "-h", last, "decommission"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = order.stdout.readline()
+    check("decommission waits for replicas to move", re.fullmatch(r"replicas to move: [1-9]\d*\n", line), line)
+    up("--kill", str(NODES))
+    rest, errors = order.communicate(timeout=60)
+    check("a node that was killed has not left", order.returncode == 1 and "left" not in rest and "replicas were still to move" in errors,
+          "code %d:\n%s%s" % (order.returncode, rest, errors))
+    up("--start", str(NODES))
+    stays = lambda: tetractl("decommission", "--cancel", host=last).returncode == 0  # noqa: E731
+    check("it goes on leaving when it is back, until that is cancelled", wait_for(stays, 60))
+    up("--start", str(NODES - 1))
+    whole = lambda: all(node["live"] and node["state"] == "normal" for node in json.loads(tetractl("status", "--json").stdout)["nodes"])  # noqa: E731
+    check("all three are back", wait_for(whole, 60))
+
+
 def leaving():
     """Last: one node less."""
     case("decommission --cancel", "this node is not leaving", code=1, host="%s.%d" % (PREFIX, NODES))
@@ -431,6 +450,7 @@ def main():
         address_groups()
         lines_of_words()
         cluster.shutdown()
+        killed_while_leaving()
         leaving()
         without_a_node()
     finally:

@@ -39,20 +39,25 @@ class Progress {
   std::string told_;
 };
 
-/// Until the leaving node is gone. Without a host id it is the node that is asked: it stops when it
-/// has left.
+/// Until the leaving node is gone. Without a host id it is the node that is asked: it says that it
+/// has left, for a moment, and stops.
 int wait_until_gone(AdminClient& node, const std::string& host_id) {
   Progress progress;
   bool was_leaving = false;  // the node that is asked may be late
+  std::string to_move = "an unknown number of";
   while (true) {
     json body;
     try {
       body = node.fact("/status");
-    } catch (const NodeAway&) {
-      // Who leaves stops when it is done, so its silence is the good end. Of another node's leaving
-      // the silence of the node that is asked is an error.
+    } catch (const NodeAway& away) {
       if (!host_id.empty()) throw;
-      progress.tell("the node has left the cluster and stopped");
+      throw NodeError(fmt::format(
+          "{}; {} replicas were still to move when it last answered. Another node's status says "
+          "whether it has left; if not, it goes on when it is started again",
+          away.what(), to_move));
+    }
+    if (host_id.empty() && body.at("health") == "out of the cluster") {
+      progress.tell("the node has left the cluster and stops");
       return 0;
     }
     const std::string leaving = host_id.empty() ? body.at("self").get<std::string>() : host_id;
@@ -68,7 +73,8 @@ int wait_until_gone(AdminClient& node, const std::string& host_id) {
       if (was_leaving && found->at("state") == "normal")
         throw NodeError("the node stays: its leaving was cancelled");
       was_leaving |= found->at("state") == "leaving";
-      progress.tell(fmt::format("replicas to move: {}", found->at("partitions").dump()));
+      to_move = found->at("partitions").dump();
+      progress.tell(fmt::format("replicas to move: {}", to_move));
     }
     std::this_thread::sleep_for(kLookAgain);
   }
