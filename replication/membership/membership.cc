@@ -2,8 +2,9 @@
 //
 // Each heartbeat_us a node sends one message to every other: how far it has applied, its clocks,
 // its disks and stores, its word on logged batches. Whoever has not been heard for long by the
-// failure detector counts as down until it is heard again. Liveness is advice: it says whom to ask,
-// never what is true. On shard 0.
+// failure detector counts as down until it is heard again; who says that it ends, at once; one whose
+// machine says that nobody listens there, after two heartbeats that did not come. Liveness is advice:
+// it says whom to ask, never what is true. On shard 0.
 #include "replication/membership/membership.h"
 
 #include <algorithm>
@@ -35,10 +36,12 @@ Membership::Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock,
       watch_(reactor, rpc.self(), clock, logger_.named("clock")) {
   rpc_.handle(Verb::kHeartbeat, [this](const RpcContext& context, BytesView body,
                                        const RpcNode::Reply&) { on_message(context, body); });
+  rpc_.on_refused([this](const Endpoint& peer) { note_refused(peer); });
 }
 
 Membership::~Membership() {
   rpc_.handle(Verb::kHeartbeat, nullptr);
+  rpc_.on_refused(nullptr);
   if (timer_ != 0) reactor_.cancel(timer_);
 }
 
@@ -255,12 +258,28 @@ void Membership::tick() {
   // Down only here; up only by a message.
   for (auto& [host, entry] : hosts_) {
     if (!entry.live || entry.detector.phi(reactor_.now_us()) < options_.phi_down) continue;
-    entry.live = false;
     down.push_back(host);
   }
+  set_down(down, "it is not heard");
+}
+
+// A process that died leaves a port where nobody listens. Not at the first refusal: a node that is
+// heard and cannot be reached from here would come and go with each heartbeat.
+void Membership::note_refused(const Endpoint& peer) {
+  std::vector<HostId> down;
+  for (const auto& [host, entry] : hosts_)
+    if (entry.live && rpc_.peer(host) == peer &&
+        entry.detector.phi(reactor_.now_us()) >= options_.phi_refused)
+      down.push_back(host);
+  set_down(down, "nobody listens there");
+}
+
+// All are marked before the first listener runs, which may change hosts_.
+void Membership::set_down(const std::vector<HostId>& down, const char* why) {
+  for (const HostId host : down) hosts_.at(host).live = false;
   for (const HostId host : down) {
-    logger_.warn("node is down host={} endpoint={}", host.to_string(),
-                 rpc_.peer(host).value_or("unknown"));
+    logger_.warn("node is down host={} endpoint={} reason=\"{}\"", host.to_string(),
+                 rpc_.peer(host).value_or("unknown"), why);
     if (liveness_) liveness_(host, false);
   }
 }
@@ -367,10 +386,7 @@ void Membership::note_live(const RpcContext& context, Host& host, bool started_a
 
 // Its next start has another number, and is heard as any node that comes.
 void Membership::note_end(HostId from, Host& host) {
-  if (!std::exchange(host.live, false)) return;
-  logger_.info("node is down, as it said before it ended host={} endpoint={}", from.to_string(),
-               host.address);
-  if (liveness_) liveness_(from, false);
+  if (host.live) set_down({from}, "it has said that it ends");
 }
 
 void Membership::on_message(const RpcContext& context, BytesView body) {

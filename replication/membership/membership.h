@@ -39,7 +39,8 @@ namespace tetrad::replication {
 /// How heartbeats are sent and judged, and what this life of the node says of itself.
 struct MembershipOptions {
   int64_t heartbeat_us = 200'000;
-  double phi_down = 8;  // about 18 heartbeats missed
+  double phi_down = 8;       // about 18 heartbeats missed
+  double phi_refused = 0.8;  // about two, where nobody listens at the node's address
   uint64_t start_number = 0;
   uint64_t nonce = 0;  // of this life alone; 0: what it tells of its stores is compared by nobody
   bool start_numbers_rise = false;  // each is above those of all lives before
@@ -163,6 +164,8 @@ class Membership {
   void note_clocks(HostId from, Host& host, const Heartbeat& heard);
   void note_live(const RpcContext& context, Host& host, bool started_anew);
   void note_end(HostId from, Host& host);
+  void note_refused(const Endpoint& peer);
+  void set_down(const std::vector<HostId>& down, const char* why);
   Bytes heartbeat(const Host& to) const;
   /// For people, who know a node by where it is reached.
   std::string_view address_of(HostId host) const;

@@ -140,6 +140,7 @@ void Outgoing::connect_to(const tcp::endpoint& target, uint64_t mine) {
     if (!self->is_connecting(mine)) return;
     if (error) {
       self->failed(error.message());
+      if (error == asio::error::connection_refused && self->nobody_listens) self->nobody_listens();
       return;
     }
     set_socket_options(*self->socket);

@@ -43,6 +43,7 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   const TcpTransportOptions options;
   const std::shared_ptr<size_t> failing_peers;  // of the transport: how many are not connected
   const Logger logger;
+  std::function<void()> nobody_listens;  // empty, or after each attempt that was refused
   std::optional<boost::asio::ip::tcp::socket> socket;
   std::optional<boost::asio::ip::tcp::resolver> resolver;
   State state = State::kIdle;

@@ -67,6 +67,7 @@ RpcNode::RpcNode(base::Reactor& reactor, base::Random& random, Transport& transp
 
 RpcNode::~RpcNode() {
   core_->transport.set_receive_handler(nullptr);
+  core_->transport.set_refused_handler(nullptr);
   if (core_->timer != 0) core_->reactor.cancel(core_->timer);
 }
 
@@ -84,6 +85,10 @@ std::optional<Endpoint> RpcNode::peer(HostId host) const {
   const auto found = core_->peers.find(host);
   if (found == core_->peers.end() || found->second->endpoint.empty()) return std::nullopt;
   return found->second->endpoint;
+}
+
+void RpcNode::on_refused(Transport::RefusedHandler handler) {
+  core_->transport.set_refused_handler(std::move(handler));
 }
 
 void RpcNode::handle(Verb verb, Handler handler, bool open_to_strangers) {

@@ -105,6 +105,8 @@ class RpcNode {
   std::optional<Endpoint> peer(HostId host) const;
   /// The host is known to be up: what goes there next is tried at once.
   void seen_alive(HostId host);
+  /// Transport::set_refused_handler, of one listener; empty: none.
+  void on_refused(Transport::RefusedHandler handler);
 
   /// `open_to_strangers`: also from nodes that have no cluster id, or another.
   void handle(Verb verb, Handler handler, bool open_to_strangers = false);

@@ -76,6 +76,7 @@ struct Incoming : std::enable_shared_from_this<Incoming> {
 // Owned by the transport and by every handler that is out.
 struct Shared {
   Transport::ReceiveHandler handler;
+  Transport::RefusedHandler refused;
   std::unordered_set<std::shared_ptr<Incoming>> incoming;
   Logger logger;
   bool closed = false;
@@ -216,9 +217,7 @@ class TcpTransportImpl final : public TcpTransport {
     if (message.size() > kMessageBytesMax) return false;
     // Made when first used; never erased, since peers are few.
     auto& outgoing = peers_[to][static_cast<size_t>(lane)];
-    if (!outgoing)
-      outgoing =
-          std::make_shared<Outgoing>(io_, reactor_, to, lane, options_, failing_peers_, logger_);
+    if (!outgoing) outgoing = make_outgoing(to, lane);
     // One that is too long for the limit goes alone.
     if (!outgoing->queued.empty() &&
         outgoing->queued.size() + message.size() > options_.queue_bytes_max)
@@ -261,6 +260,10 @@ class TcpTransportImpl final : public TcpTransport {
     shared_->handler = std::move(handler);
   }
 
+  void set_refused_handler(RefusedHandler handler) override {
+    shared_->refused = std::move(handler);
+  }
+
   uint64_t queued_bytes(const Endpoint& to) const override {
     const auto found = peers_.find(to);
     if (found == peers_.end()) return 0;
@@ -271,6 +274,19 @@ class TcpTransportImpl final : public TcpTransport {
   }
 
  private:
+  std::shared_ptr<Outgoing> make_outgoing(const Endpoint& to, Lane lane) {
+    auto made =
+        std::make_shared<Outgoing>(io_, reactor_, to, lane, options_, failing_peers_, logger_);
+    if (lane != Lane::kControl) return made;
+    made->nobody_listens = [to, weak = std::weak_ptr<Shared>(shared_)] {
+      const auto alive = weak.lock();
+      if (!alive || alive->closed || !alive->refused) return;
+      const auto handler = alive->refused;  // it may be replaced by what it does
+      handler(to);
+    };
+    return made;
+  }
+
   void accept() {
     acceptor_->async_accept([this, acceptor = acceptor_, shared = shared_](const error_code& error,
                                                                            tcp::socket socket) {

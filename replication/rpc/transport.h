@@ -38,6 +38,10 @@ class Transport {
   /// Messages that arrive before a handler is set, or after it was cleared with nullptr, are
   /// dropped.
   virtual void set_receive_handler(ReceiveHandler handler) = 0;
+  /// Each time that the machine of a peer has refused a connection of the control lane: nobody
+  /// listens there. Never inside of send(). A transport that cannot tell says nothing.
+  using RefusedHandler = std::function<void(const Endpoint& peer)>;
+  virtual void set_refused_handler(RefusedHandler /*handler*/) {}
   /// The peer has just shown that it is up: what is sent to it next is tried at once, even if the
   /// last attempts failed. Cheap while no peer fails.
   virtual void heard_from(const Endpoint& /*peer*/) {}

@@ -15,7 +15,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "tls"), str(TESTS / "overload")]
 import wire  # noqa: E402
-from node import Node, tetractl, run_in_folder, wait_until  # noqa: E402
+from node import Node, run_in_folder, tetractl, wait_until  # noqa: E402
 
 ADDRESSES = ["%s.%d" % (sys.argv[1], number) for number in (131, 132, 133)]
 SOON_S = 10  # "at once" is a figure, which is printed; this only tells what has been forgotten
@@ -106,6 +106,8 @@ def main(top):
         nodes[2].process.send_signal(signal.SIGKILL)
         hearer.expect(since, "a node that is killed", ("STATUS_CHANGE", "DOWN", third))
         nodes[2].process.wait(20)
+        for node in nodes[:2]:  # its port is there, and nobody listens
+            node.expect_log("node is down", third, "nobody listens there")
         nodes[2].start()
         hearer.expect(time.monotonic(), "a node that is back", ("STATUS_CHANGE", "UP", third))
         since = time.monotonic()
@@ -113,7 +115,7 @@ def main(top):
         hearer.expect(since, "a node that is told to stop", ("STATUS_CHANGE", "DOWN", third))
         nodes[2].process.wait(20)
         for node in nodes[:2]:  # from its own word, not from its silence
-            node.expect_log("node is down, as it said before it ended", third)
+            node.expect_log("node is down", third, "it has said that it ends")
         nodes[2].start()
         hearer.expect(time.monotonic(), "a node that is back again", ("STATUS_CHANGE", "UP", third))
         tetractl("-h", third, "decommission")

@@ -36,6 +36,7 @@ class SimTransport final : public replication::Transport {
   ~SimTransport() override;
   bool send(const replication::Endpoint& to, Bytes message, replication::Lane) override;
   void set_receive_handler(ReceiveHandler handler) override { *handler_ = std::move(handler); }
+  void set_refused_handler(RefusedHandler handler) override { *refused_ = std::move(handler); }
   uint64_t queued_bytes(const replication::Endpoint&) const override { return 0; }
 
  private:
@@ -43,6 +44,7 @@ class SimTransport final : public replication::Transport {
   SimNetwork& network_;
   const replication::Endpoint self_;
   std::shared_ptr<ReceiveHandler> handler_ = std::make_shared<ReceiveHandler>();
+  std::shared_ptr<RefusedHandler> refused_ = std::make_shared<RefusedHandler>();
 };
 
 class SimNetwork {
@@ -158,6 +160,7 @@ class SimNetwork {
   struct Listening {
     base::Reactor* reactor;
     std::weak_ptr<replication::Transport::ReceiveHandler> handler;
+    std::weak_ptr<replication::Transport::RefusedHandler> refused;
     void deliver(Bytes message) {
       reactor->post([handler = handler, message = std::move(message)]() mutable {
         const auto alive = handler.lock();
@@ -168,7 +171,15 @@ class SimNetwork {
     }
   };
   void listen(const replication::Endpoint& at, SimTransport& transport, base::Reactor& reactor) {
-    listening_[at] = {&reactor, transport.handler_};
+    listening_[at] = {&reactor, transport.handler_, transport.refused_};
+  }
+  /// The node at `to` has tried to connect to `peer`, and nobody listens there.
+  void refuse(const replication::Endpoint& to, const replication::Endpoint& peer) {
+    const Listening& node = listening_.at(to);
+    node.reactor->post([refused = node.refused, peer] {
+      const auto alive = refused.lock();
+      if (alive && *alive) (*alive)(peer);
+    });
   }
 
  private:

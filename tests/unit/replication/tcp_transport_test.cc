@@ -44,6 +44,32 @@ TEST_CASE("a name that is not found is said") {
   }));
 }
 
+TEST_CASE("a peer where nobody listens is told, from the control lane alone") {
+  Loop loop;
+  auto a = loop.open(), b = loop.open();
+  const Endpoint peer = at(*b);
+  int received = 0;
+  std::vector<Endpoint> refused;
+  b->set_receive_handler([&](const Bytes&) { ++received; });
+  a->set_refused_handler([&](const Endpoint& by) { refused.push_back(by); });
+  a->send(peer, "x", Lane::kControl);
+  REQUIRE(loop.run_until([&] { return received == 1; }));
+  CHECK(refused.empty());
+  b.reset();  // the connection ends, which says nothing yet
+  a->send(peer, "lost", Lane::kRequests);
+  loop.run_until([&] { return a->queued_bytes(peer) == 0; });
+  CHECK(refused.empty());
+  int turn = 0;
+  REQUIRE(loop.run_until([&] {
+    if (++turn % 20 == 1) a->send(peer, "lost", Lane::kControl);
+    return refused.size() >= 2;
+  }));
+  CHECK(refused.front() == peer);
+  a->set_refused_handler(nullptr);
+  a->send(peer, "lost", Lane::kControl);
+  loop.run_until([&] { return a->queued_bytes(peer) == 0; });
+}
+
 TEST_CASE("a peer may be named, and may come up later") {
   Loop loop;
   auto a = loop.open();
