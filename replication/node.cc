@@ -250,6 +250,7 @@ void ReplicationNode::on_state(const MetaSnapshot& now) {
 }
 
 Task<Result<void>> ReplicationNode::decommission(base::Deadline deadline) {
+  TETRAD_CO_TRY(const bool was_noted, is_decommissioned(environment_.log));
   Result<void> noted = co_await note_decommission(environment_.log, true);
   TETRAD_CO_TRY_VOID(std::move(noted));
   // Noted on disk before it is proposed: a node that dies in between goes on leaving when it is
@@ -257,8 +258,13 @@ Task<Result<void>> ReplicationNode::decommission(base::Deadline deadline) {
   MetaCommandBody body(SetNodeState{self(), NodeState::kLeaving});
   Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
   if (proposed) co_return Result<void>();
-  // Whether it was refused or is still on its way nobody knows after a timeout.
-  if (proposed.error().code != ErrorCode::kTimedOut) {
+  // Whether it was refused or is still on its way nobody knows after a timeout. The note of an
+  // earlier order stays: that may be what this one is refused for, and a node that has left without
+  // a note comes back as a new one.
+  const MetaSnapshot state = meta_.snapshot();
+  const NodeInfo* own = state->node(self());
+  const bool stays = own == nullptr || own->state == NodeState::kNormal;
+  if (proposed.error().code != ErrorCode::kTimedOut && !was_noted && stays) {
     Result<void> taken_back = co_await note_decommission(environment_.log, false);
     TETRAD_CO_TRY_VOID(std::move(taken_back));
   }

@@ -76,4 +76,42 @@ TEST_CASE("a decommission that a death holds up is cancelled, and the dead node 
                         60'000'000));
 }
 
+TEST_CASE("a decommission that is refused takes back its own note, and no earlier one") {
+  SimCluster cluster(3);
+  for (int i = 0; i < 3; ++i) cluster.add(1, 1);
+  REQUIRE(cluster.form(30'000'000));
+  World& world = cluster.world();
+  bool created = false;
+  cluster[0].spawn(create_table(&cluster[0], 0, &created));
+  REQUIRE(world.run_until([&] { return created; }, 5'000'000));
+  cluster[1].kill();  // nothing moves
+  std::optional<Result<void>> answer;
+  const auto decommission = [&](SimNode& node) {
+    answer.reset();
+    node.spawn(order(node.node().decommission(deadline_of(node)), &answer));
+    return world.run_until([&] { return answer.has_value(); }, 6'000'000);
+  };
+  const auto is_noted = [](SimNode& node) {
+    return replication::is_decommissioned(node.local_log()).value();
+  };
+  REQUIRE(decommission(cluster[2]));
+  REQUIRE(*answer);
+  CHECK(is_noted(cluster[2]));
+  // One node leaves at a time.
+  REQUIRE(decommission(cluster[0]));
+  CHECK_FALSE(*answer);
+  CHECK_FALSE(is_noted(cluster[0]));
+  // With a note of an order before it, which may yet come true, the refusal of another changes nothing.
+  std::optional<Result<void>> noted;
+  cluster[0].spawn(order(replication::note_decommission(cluster[0].local_log(), true), &noted));
+  REQUIRE(world.run_until([&] { return noted.has_value(); }, 1'000'000));
+  REQUIRE(decommission(cluster[0]));
+  CHECK_FALSE(*answer);
+  CHECK(is_noted(cluster[0]));
+  // Ordered again, it leaves as before.
+  REQUIRE(decommission(cluster[2]));
+  CHECK(*answer);
+  CHECK(is_noted(cluster[2]));
+}
+
 }  // namespace tetrad::simulation

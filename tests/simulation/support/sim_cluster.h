@@ -124,6 +124,7 @@ class SimNode {
   base::Reactor& reactor(uint32_t shard) { return *life_->shards.at(shard)->reactor; }
   base::Reactor& reactor() { return reactor(0); }
   storage::Store& store(uint32_t number) { return *life_->stores.at(number); }
+  storage::LocalLog& local_log() { return *life_->shards.front()->log; }
   replication::MetaSnapshot state() { return node().meta().snapshot(); }
   const std::optional<Error>& fatal() const { return fatal_; }
 
