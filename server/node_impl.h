@@ -170,7 +170,7 @@ class NodeImpl final : public Node {
   base::MonotonicUs stop_began_us_ = 0;
   // The first error that ended the node; run() gives it.
   std::optional<Error> fatal_error_;
-  bool is_out_ = false, was_decommissioned_ = false;  // of its cluster
+  bool is_out_ = false, was_decommissioned_ = false;  // of its cluster; by order
   std::set<uint32_t> to_erase_;                       // stores, when all is closed
   std::set<uint32_t> hung_loops_;                     // of shards
   bool was_signalled_ = false;

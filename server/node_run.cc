@@ -22,7 +22,7 @@ constexpr const char* kOutOfCluster = "out of the cluster";
 }  // namespace
 
 std::string NodeImpl::health() const {
-  if (is_out_) return kOutOfCluster;
+  if (was_decommissioned_) return kOutOfCluster;
   if (stopping_) return "stopping";
   if (!serving_.has_begun()) return "starting";
   for (size_t i = 0; i < store_status_.size(); ++i) {
@@ -89,8 +89,17 @@ void NodeImpl::serve() {
   logger_.info("Startup complete");  // harnesses of tests wait for these words in Cassandra's log
 }
 
-/// Out of the cluster: by the operator's order, or while it was away.
+/// Out of the cluster: by the operator's order, or while it was away. Of an order the mark is there
+/// before anybody hears that the node has left, so that nothing starts it again.
 void NodeImpl::leave() {
+  const auto ordered = replication::is_decommissioned(*log_);
+  if (!ordered) return fatal(ordered.error());
+  was_decommissioned_ = *ordered;
+  if (was_decommissioned_) {
+    const auto marked =
+        mark_decommissioned(options_.data_directory, node_->self(), reactors_[0]->wall_time_us());
+    if (!marked) return fatal(marked.error());
+  }
   is_out_ = true;
   stop(kOutOfCluster);
 }
@@ -101,7 +110,6 @@ Result<NodeEnd> NodeImpl::end_out_of_cluster() {
   const std::string host = node_->self().to_string();
   const int64_t now_us = reactors_[0]->wall_time_us();
   if (was_decommissioned_) {
-    TETRAD_TRY_VOID(mark_decommissioned(options_.data_directory, node_->self(), now_us));
     logger_.warn(
         "this node was decommissioned and stays stopped; its data is of no more use "
         "host_id={} data_directory={}",
@@ -111,10 +119,11 @@ Result<NodeEnd> NodeImpl::end_out_of_cluster() {
   TETRAD_TRY(const std::string aside,
              set_data_aside(options_.data_directory, node_->self(), now_us));
   logger_.warn(
-      "this node was taken out of its cluster while it was away and starts again as a new "
+      "this node was taken out of its cluster while it was away and starts {} as a new "
       "one; delete its old data when nothing is missing host_id={} set_aside={}",
-      host, aside);
-  return NodeEnd::kTakenOut;
+      was_signalled_ ? "next time" : "again", host, aside);
+  // Who was asked to stop does not start again by itself.
+  return was_signalled_ ? NodeEnd::kStopped : NodeEnd::kTakenOut;
 }
 
 // On the first shard's thread, from any part that cannot go on.
@@ -174,13 +183,14 @@ uint64_t NodeImpl::connections_open() const {
 }
 
 /// Waits for the requests in flight, for a second at most.
-/// Also for what the node has said last to be on its way; and one that has left the cluster stays for
-/// a moment, so that whoever waits for that (`tetractl decommission`) can read it from /status.
+/// Also for what the node has said last to be on its way; and one that has left the cluster by order
+/// stays for a moment, so that whoever waits for that (`tetractl decommission`) can read it from
+/// /status.
 void NodeImpl::finish_stop() {
   constexpr int64_t kDrainUs = 1'000'000, kGoodbyeUs = 20'000;
   AsioReactor& reactor = *reactors_[0];
   const int64_t waited_us = reactor.now_us() - stop_began_us_;
-  const bool waits = connections_open() != 0 || waited_us < kGoodbyeUs || is_out_;
+  const bool waits = connections_open() != 0 || waited_us < kGoodbyeUs || was_decommissioned_;
   if (waits && waited_us < kDrainUs && !fatal_error_) {
     reactor.call_at(reactor.now_us() + 5'000, [this] { finish_stop(); });
     return;
@@ -228,9 +238,6 @@ Result<NodeEnd> NodeImpl::run() {
     if (closed) continue;
     all_closed = false;
     logger_.error("store did not close store={} error={}", shard->number, closed.error().message);
-  }
-  if (is_out_) {
-    TETRAD_TRY(was_decommissioned_, replication::is_decommissioned(*log_));
   }
   // Only a store that closed without an error has everything on disk.
   if (all_closed) end_life();

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from cassandra import ConsistencyLevel
 from cassandra.query import SimpleStatement
@@ -145,10 +146,21 @@ def silent_seed(f):
 def replaced_while_away(f):
     host = HOSTS[3]
     old = host_ids(f, [host])[0]
+    command = Path("/proc/%s/cmdline" % (folder(f, 4) / "pid").read_text().split()[0]).read_bytes().decode().split("\0")[:-1]
     up("--kill", "4")
     check("a killed node looks down", wait_for(lambda: not f.nodes()[host]["live"], 30))
     removed = f.tetractl("remove-node", old)
     check("it is removed", removed.returncode == 0, removed.stdout + removed.stderr)
+    # It hears that it is out, and is told to stop while it ends.
+    ends = log_of(f, 4).count("out of the cluster")
+    with open(folder(f, 4) / "log.txt", "ab") as log:
+        node = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+    wait_for(lambda: log_of(f, 4).count("out of the cluster") > ends, 30)
+    node.send_signal(signal.SIGTERM)
+    try:
+        check("told to stop meanwhile, it does not start again by itself", node.wait(20) == 0)
+    finally:
+        node.kill()
     back = up("--start", "4")
     check("it comes back by itself as a new node", back.returncode == 0 and host_ids(f, [host])[0] not in (None, old), back.stdout + back.stderr)
     aside = [p for p in (folder(f, 4) / "data").iterdir() if p.name.startswith("set-aside-" + old)]
@@ -160,7 +172,7 @@ def decommissioned(f):
     left = tetractl_at(host, "decommission")
     check("a node is decommissioned", left.returncode == 0 and wait_for(lambda: host not in f.nodes(), 60), left.stdout + left.stderr)
     mark = folder(f, 4) / "data" / "decommissioned"
-    check("it leaves a mark", wait_for(mark.exists, 30))
+    check("it leaves a mark, before anybody hears that it has left", mark.exists())
     for _ in range(2):
         ended = subprocess.run([BINARIES + "/tetrad", "--data-directory", str(folder(f, 4) / "data"), "--listen-address", host],
                                capture_output=True, text=True, timeout=60)

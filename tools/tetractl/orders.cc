@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -39,45 +40,73 @@ class Progress {
   std::string told_;
 };
 
-/// Until the leaving node is gone. Without a host id it is the node that is asked: it says that it
-/// has left, for a moment, and stops.
-int wait_until_gone(AdminClient& node, const std::string& host_id) {
+/// Of a node that leaves, as /status has it.
+struct Leaving {
+  std::string state, to_move;
+};
+
+/// Unset: the node is not in the list, so it is removed.
+std::optional<Leaving> state_in(const json& status, const std::string& host_id) {
+  for (const auto& one : status.at("nodes"))
+    if (one.at("host_id") == host_id)
+      return Leaving{one.at("state").get<std::string>(), one.at("partitions").dump()};
+  return std::nullopt;
+}
+
+/// Until a node that has said that it has left is gone, with its data closed: who goes on may delete
+/// them, or start another node there.
+int wait_until_stopped(AdminClient& node, const std::string& host_id, Progress& progress) {
+  progress.tell("the node has left the cluster and stops");
+  try {
+    while (node.fact("/status").at("self") == host_id) std::this_thread::sleep_for(kLookAgain);
+  } catch (const NodeAway&) {
+    return 0;
+  }
+  throw NodeError("another node answers there");
+}
+
+/// Until this node, which is asked, has left.
+int wait_until_left(AdminClient& node) {
   Progress progress;
-  bool was_leaving = false;  // the node that is asked may be late
-  std::string to_move = "an unknown number of";
+  std::string self, to_move = "an unknown number of";
+  bool was_leaving = false;  // it may be late
   while (true) {
     json body;
     try {
       body = node.fact("/status");
     } catch (const NodeAway& away) {
-      if (!host_id.empty()) throw;
       throw NodeError(fmt::format(
           "{}; {} replicas were still to move when it last answered. Another node's status says "
           "whether it has left; if not, it goes on when it is started again",
           away.what(), to_move));
     }
-    if (host_id.empty() && body.at("health") == "out of the cluster") {
-      progress.tell("the node has left the cluster and stops");
-      return 0;
-    }
-    const std::string leaving = host_id.empty() ? body.at("self").get<std::string>() : host_id;
-    const json* found = nullptr;
-    for (const auto& one : body.at("nodes"))
-      if (one.at("host_id") == leaving) found = &one;
-    // A removed node vanishes from the list.
-    if (found == nullptr && !host_id.empty()) {
-      progress.tell("removed");
-      return 0;
-    }
-    if (found != nullptr) {
-      if (was_leaving && found->at("state") == "normal")
+    if (self.empty()) self = body.at("self").get<std::string>();
+    if (body.at("self") != self) throw NodeError("another node answers there");
+    if (body.at("health") == "out of the cluster") return wait_until_stopped(node, self, progress);
+    if (const auto state = state_in(body, self)) {
+      if (was_leaving && state->state == "normal")
         throw NodeError("the node stays: its leaving was cancelled");
-      was_leaving |= found->at("state") == "leaving";
-      to_move = found->at("partitions").dump();
-      progress.tell(fmt::format("replicas to move: {}", to_move));
+      was_leaving |= state->state == "leaving";
+      to_move = state->to_move;
+      progress.tell("replicas to move: " + to_move);
     }
     std::this_thread::sleep_for(kLookAgain);
   }
+}
+
+/// Until another node is removed, as the one that is asked says.
+int wait_until_removed(AdminClient& node, const std::string& host_id) {
+  Progress progress;
+  bool was_leaving = false;
+  while (const auto state = state_in(node.fact("/status"), host_id)) {
+    if (was_leaving && state->state == "normal")
+      throw NodeError("the node stays: its leaving was cancelled");
+    was_leaving |= state->state == "leaving";
+    progress.tell("replicas to move: " + state->to_move);
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  progress.tell("removed");
+  return 0;
 }
 
 /// Until the node has verified everything.
@@ -149,7 +178,8 @@ int verify_view(AdminClient& node, const Invocation& call, const std::string& ke
 int leave(AdminClient& node, const Invocation& call, const std::string& host_id) {
   const json answer = host_id.empty() ? node.order("/decommission")
                                       : node.order("/remove-node", {{"host", host_id}});
-  if (!call.has("no-wait")) return wait_until_gone(node, host_id);
+  if (!call.has("no-wait"))
+    return host_id.empty() ? wait_until_left(node) : wait_until_removed(node, host_id);
   if (call.as_json) fmt::print("{}\n", answer.dump(2));
   return 0;
 }
