@@ -141,6 +141,11 @@ void CoordinatorImpl::ask_last_who_is_behind(std::vector<StoreAddress>& candidat
   });
 }
 
+void CoordinatorImpl::ask_good_ones_first(std::vector<StoreAddress>& candidates) {
+  slow_replicas_.ask_last(candidates, reactor_.now_us());
+  ask_last_who_is_behind(candidates);
+}
+
 std::vector<StoreAddress> CoordinatorImpl::live_members(
     const std::vector<StoreAddress>& set) const {
   std::vector<StoreAddress> out;

@@ -12,6 +12,7 @@
 #include "base/task_group.h"
 #include "replication/coordinator/conditional_line.h"
 #include "replication/coordinator/coordinator.h"
+#include "replication/coordinator/slow_replicas.h"
 #include "replication/coordinator/turns.h"
 #include "replication/coordinator/write_tally.h"
 #include "replication/counters/counter_leader.h"
@@ -34,7 +35,7 @@ struct ChangePlaces;
 
 /// Limits of a coordinator; the same on all shards of a node.
 struct CoordinatorOptions {
-  /// How long a read waits for all answers before it asks one more replica.
+  /// How long a read waits for all answers before it asks one more replica, and again one more.
   int64_t speculative_retry_us = 30'000;
   uint64_t mutation_bytes_max = 16u << 20;
   /// Off: coordinators of one partition duel, as they do when nobody gives turns.
@@ -340,6 +341,8 @@ class CoordinatorImpl final : public Coordinator {
   /// are left out. How many of them meet the quorums.
   static size_t arrange_for(const std::vector<ReadQuorum>& quorums, const Levels& levels,
                             std::vector<StoreAddress>& candidates);
+  /// Asks one more candidate each time that answers are waited for too long.
+  void speculate_later(const std::shared_ptr<Gathering>& gathering);
   /// Asks the next candidate.
   void ask(const std::shared_ptr<Gathering>& gathering, bool as_digest);
   /// What callbacks of replicas do with an answer; the gathering may be over already.
@@ -360,6 +363,10 @@ class CoordinatorImpl final : public Coordinator {
   /// A replica that is behind is asked last for a while.
   void note_behind(const StoreAddress& replica);
   void ask_last_who_is_behind(std::vector<StoreAddress>& candidates);
+  /// For a read: those that let reads wait come last, and behind them those that are behind.
+  void ask_good_ones_first(std::vector<StoreAddress>& candidates);
+  /// When a read is complete: who let it wait, or has answered in time.
+  void note_pace(const Gathering& gathering);
   /// Live members, that of this shard first, then that of this node; the others in the tablet's
   /// order.
   std::vector<StoreAddress> live_members(const std::vector<StoreAddress>& set) const;
@@ -387,6 +394,7 @@ class CoordinatorImpl final : public Coordinator {
   CoordinatorMetrics metrics_;
   int64_t last_timestamp_us_ = 0;
   std::map<StoreAddress, base::MonotonicUs> behind_until_us_;
+  SlowReplicas slow_replicas_;
   ConditionalLine line_;
   Turns turns_;
   CounterLeader counters_;

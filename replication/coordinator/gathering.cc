@@ -151,7 +151,10 @@ void CoordinatorImpl::on_failed(const std::shared_ptr<Gathering>& gathering,
 
 void CoordinatorImpl::on_reply(Gathering& gathering) {
   TETRAD_ASSERT(gathering.replies() + gathering.failed <= gathering.asked);
-  if (gathering.complete()) return gathering.finish(true);
+  if (gathering.complete()) {
+    if (!gathering.is_over) note_pace(gathering);
+    return gathering.finish(true);
+  }
   if (!gathering.is_begun || gathering.is_over ||
       gathering.replies() + gathering.failed < gathering.asked)
     return;
@@ -209,20 +212,40 @@ std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
   }
   gathering->is_begun = true;
   gathering->finish_if_hopeless();
-  if (!gathering->complete() && gathering->next < gathering->candidates.size()) {
-    const std::weak_ptr<Gathering> weak = gathering;
-    gathering->speculation =
-        reactor_.call_at(reactor_.now_us() + options_.speculative_retry_us, [this, weak] {
-          const auto now = weak.lock();
-          if (now == nullptr) return;
-          now->speculation = 0;
-          if (now->complete() || now->next >= now->candidates.size()) return;
-          metrics_.speculative_retries.add();
-          if (now->trace != nullptr) now->trace->add("Speculating: asking one more replica");
-          ask(now, now->digests && !now->data.empty());
-        });
-  }
+  speculate_later(gathering);
   return gathering;
+}
+
+void CoordinatorImpl::speculate_later(const std::shared_ptr<Gathering>& gathering) {
+  if (gathering->complete() || gathering->next >= gathering->candidates.size()) return;
+  const std::weak_ptr<Gathering> weak = gathering;
+  gathering->speculation =
+      reactor_.call_at(reactor_.now_us() + options_.speculative_retry_us, [this, weak] {
+        const auto now = weak.lock();
+        if (now == nullptr) return;
+        now->speculation = 0;
+        if (now->is_over || now->complete() || now->next >= now->candidates.size()) return;
+        metrics_.speculative_retries.add();
+        if (now->trace != nullptr) now->trace->add("Speculating: asking one more replica");
+        now->waited_for = now->next;
+        ask(now, now->digests && !now->data.empty());
+        if (!now->is_over) speculate_later(now);
+      });
+}
+
+void CoordinatorImpl::note_pace(const Gathering& gathering) {
+  if (gathering.waited_for == 0 && slow_replicas_.is_empty()) return;
+  const std::vector<StoreAddress> answered = gathering.answered();
+  if (gathering.waited_for == 0) {
+    for (const StoreAddress& replica : answered) slow_replicas_.note_in_time(replica);
+    return;
+  }
+  for (size_t i = 0; i < gathering.waited_for; ++i) {
+    const StoreAddress& replica = gathering.candidates[i];
+    if (std::ranges::find(answered, replica) == answered.end() &&
+        std::ranges::find(gathering.failed_replicas, replica) == gathering.failed_replicas.end())
+      slow_replicas_.note_late(replica, reactor_.now_us());
+  }
 }
 
 Error CoordinatorImpl::read_error(const Gathering& gathering, ConsistencyLevel level) const {

@@ -17,6 +17,7 @@ struct CoordinatorImpl::Gathering : std::enable_shared_from_this<Gathering> {
   SetEpoch epoch;
   std::vector<StoreAddress> candidates;  // in the order they are asked
   size_t next = 0;                       // candidate
+  size_t waited_for = 0;                 // those before it were asked when one more was asked
   // Replies that make it complete, where there are no quorums.
   size_t need = 1;
   bool digests = false;  // all but the first answer may be a digest

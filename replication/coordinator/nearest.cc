@@ -65,7 +65,7 @@ Task<Result<NearestNames>> CoordinatorImpl::nearest_of_tablet(storage::ReadComma
           candidates.push_back(replica);
       }
     }
-    ask_last_who_is_behind(candidates);
+    ask_good_ones_first(candidates);
     auto first_asked = static_cast<size_t>(needed.least());
     if (both) first_asked = candidates.size();
     if (levels.has_several()) first_asked = arrange_for(quorums, levels, candidates);

@@ -138,7 +138,7 @@ Result<std::shared_ptr<CoordinatorImpl::Gathering>> CoordinatorImpl::ask_members
     }
   }
   // A store that is behind after a power cut refuses reads (rule 20).
-  ask_last_who_is_behind(candidates);
+  ask_good_ones_first(candidates);
   // With two sets all are asked at once.
   size_t first_asked = round.both ? candidates.size() : static_cast<size_t>(required);
   if (round.levels.has_several()) first_asked = arrange_for(quorums, round.levels, candidates);

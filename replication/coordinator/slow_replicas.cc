@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/coordinator/slow_replicas.h"
+
+#include <algorithm>
+
+namespace tetrad::replication {
+
+namespace {
+constexpr int64_t kPauseFirstUs = 1'000'000, kPauseLastUs = 16'000'000;
+// How long the one read that tries it has to show what it is.
+constexpr int64_t kTryUs = 200'000;
+constexpr uint32_t kReadsBetween = 50;
+}  // namespace
+
+void SlowReplicas::note_late(const StoreAddress& replica, base::MonotonicUs now_us) {
+  Slow& slow = slow_[replica];
+  if (slow.pause_us == 0)
+    slow.pause_us = kPauseFirstUs;
+  else if (slow.is_tried)
+    slow.pause_us = std::min(slow.pause_us * 2, kPauseLastUs);
+  else
+    return;  // of the reads that had asked it before the first was late
+  slow.until_us = now_us + slow.pause_us;
+  slow.left_out = 0;
+  slow.is_tried = false;
+}
+
+// Who answers in time while nobody has tried it is asked for want of others, and may be as slow as before.
+void SlowReplicas::note_in_time(const StoreAddress& replica) {
+  const auto found = slow_.find(replica);
+  if (found != slow_.end() && found->second.is_tried) slow_.erase(found);
+}
+
+bool SlowReplicas::is_left_out(Slow& slow, base::MonotonicUs now_us) {
+  if (now_us < slow.until_us || slow.left_out < kReadsBetween) {
+    ++slow.left_out;
+    return true;
+  }
+  slow.is_tried = true;
+  slow.left_out = 0;
+  slow.until_us = now_us + kTryUs;
+  return false;
+}
+
+void SlowReplicas::ask_last(std::vector<StoreAddress>& candidates, base::MonotonicUs now_us) {
+  if (slow_.empty()) return;
+  std::ranges::stable_partition(candidates, [&](const StoreAddress& replica) {
+    const auto found = slow_.find(replica);
+    return found == slow_.end() || !is_left_out(found->second, now_us);
+  });
+}
+
+}  // namespace tetrad::replication

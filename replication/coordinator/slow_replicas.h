@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replicas that are live and let reads wait: a disk that stalls, a process that hangs, a machine that has just
+// died. A read that has waited for one for long asks another replica; if that one, asked later, answers
+// first, the former is slow, and reads ask it last.
+//
+//   1. note_late(): it is asked last, for a second at first.
+//   2. When that is over, and 50 reads have gone by without it, one read asks it as before; the others leave
+//      it last meanwhile.
+//   3. note_in_time(): it is as all others again. note_late(): twice as long, 16 s at most.
+//
+// So of the reads that would ask a slow replica one in 50 at most is late by it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/reactor.h"
+
+namespace tetrad::replication {
+
+/// Of one shard's coordinator, on its thread. Advice only: it changes the order in which replicas are
+/// asked, and nothing of what must answer.
+class SlowReplicas {
+ public:
+  bool is_empty() const { return slow_.empty(); }
+  /// A replica that was asked after it has answered before it.
+  void note_late(const StoreAddress& replica, base::MonotonicUs now_us);
+  /// It has answered a read that waited for nobody too long.
+  void note_in_time(const StoreAddress& replica);
+  /// Puts slow ones behind the others; both keep their order.
+  void ask_last(std::vector<StoreAddress>& candidates, base::MonotonicUs now_us);
+
+ private:
+  struct Slow {
+    base::MonotonicUs until_us = 0;
+    int64_t pause_us = 0;
+    uint32_t left_out = 0;  // reads, since it was late
+    bool is_tried = false;  // a read has asked it since
+  };
+  /// Whether this read leaves it last.
+  static bool is_left_out(Slow& slow, base::MonotonicUs now_us);
+
+  std::map<StoreAddress, Slow> slow_;
+};
+
+}  // namespace tetrad::replication
