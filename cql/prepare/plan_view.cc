@@ -351,10 +351,11 @@ Result<TableSchema> view_of(const ast::CreateView& statement, const TablePtr& of
 
 }  // namespace
 
-// 1. The base: in the same keyspace, a table and no view. 2. The name. 3. check_base(). 4.
-// view_of(): the definition. 5. The id, given or new. 6. Base and view change in one plan.
+// 1. What the statement alone shows. 2. The base: a table and no view. 3. The name. 4. check_base().
+// 5. view_of(): the definition. 6. The id, given or new. 7. Base and view change in one plan.
 Result<SchemaPlan> plan(const ast::CreateView& statement, const PlanInput& input) {
   const std::string& name = statement.name.name.text;
+  TETRAD_TRY_VOID(check_ordered_once(statement.options.clustering_order, "view", name));
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,
              keyspace_for_table(statement.name, input, keyspace_name));
@@ -362,6 +363,7 @@ Result<SchemaPlan> plan(const ast::CreateView& statement, const PlanInput& input
     return fail(ErrorCode::kInvalid,
                 "Cannot create a materialized view on a table in a different keyspace");
   }
+  TETRAD_TRY_VOID(check_no_view_markers(statement.where));
   if (keyspace == nullptr)
     return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", keyspace_name);
   const std::string& base_name = statement.from.name.text;
