@@ -58,8 +58,12 @@ std::vector<std::string> in_hash_order(const std::vector<std::string>& names) {
 Result<std::set<std::string>> selected_columns(const ast::CreateView& statement,
                                                const TableSchema& base) {
   std::set<std::string> selected;
+  std::vector<std::string> names;  // the same, as they came
+  const auto select = [&](const std::string& name) {
+    if (selected.insert(name).second) names.push_back(name);
+  };
   if (statement.items.empty())
-    for (const ColumnSchema& column : base.columns()) selected.insert(column.name);
+    for (const ColumnSchema& column : base.columns()) select(column.name);
   for (const ast::SelectItem& item : statement.items) {
     if (item.alias) {
       return fail(ErrorCode::kInvalid,
@@ -75,9 +79,9 @@ Result<std::set<std::string>> selected_columns(const ast::CreateView& statement,
     if (base.find(column->name.text) == nullptr) {
       return undefined_column(column->name.text, base);
     }
-    selected.insert(column->name.text);
+    select(column->name.text);
   }
-  for (const std::string& name : selected) {
+  for (const std::string& name : in_hash_order(names)) {
     if (base.find(name)->kind != ColumnKind::kStatic) continue;
     return fail(ErrorCode::kInvalid, "Cannot include static column '{}' in materialized view '{}'",
                 name, statement.name.name.text);
