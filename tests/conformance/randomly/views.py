@@ -77,6 +77,8 @@ class Views:
             options.append(self.pick(*PROPERTIES))
         conditions = [self.condition(c) if rng.random() < 0.12 and c.kind != "regular" else f"{c.q} IS NOT NULL" for c in keys]
         rng.shuffle(conditions)
+        if len(base.clustering) > 1 and rng.random() < 0.06:
+            conditions.append(several_condition(rng, base.clustering))
         selected = "*" if everything else ", ".join(c.q for c in self.shuffled(keys + others))
         view = View(Table(name, columns + [replace(c) for c in others], False), base, everything)
         for column in view.table.columns:
@@ -93,9 +95,16 @@ class Views:
         return f"CREATE MATERIALIZED VIEW {exists}{name} AS SELECT {selected} FROM {base}{where} PRIMARY KEY ({key})" + (" WITH " + " AND ".join(options) if options else "")
 
     def condition(self, column):
-        value = lambda: self.rng.choice(column.pool or [values.value(self.rng, column.type)]).text
+        kind = column.type.kind
+        plain = lambda: self.rng.choice(column.pool or [values.value(self.rng, column.type)]).text
+        forms = [plain] * 4 + [lambda: f"({column.type.text()}) {plain()}"]
+        if kind in values.NUMBERS:
+            forms += [lambda: f"{plain()} + 1", lambda: f"-({plain()})", lambda: f"{plain()} * 2"]
+        if kind in values.POOLS and kind != "varchar":
+            forms += [lambda: f"blob_as_{kind}({kind}_as_blob({plain()}))"]
+        value = lambda: self.rng.choice(forms)()
         return self.pick(lambda: f"{column.q} = {value()}", lambda: f"{column.q} IN ({value()}, {value()})", lambda: f"{column.q} {self.pick('<', '<=', '>', '>=')} {value()}",
-                         lambda: f"{column.q} >= {value()} AND {column.q} < {value()}", lambda: f"{column.q} != {value()}")()
+                         lambda: f"{column.q} >= {value()} AND {column.q} < {value()}", lambda: f"{column.q} != {value()}", lambda: f"{column.q} IS NOT NULL AND {column.q} > {value()}")()
 
     def wrong(self):
         """A definition with one thing in it that is refused, most times."""
@@ -153,8 +162,7 @@ class Views:
         elif what == "no where":
             conditions = []
         elif what == "several":
-            several = ", ".join(c.q for c in base.clustering or base.partition)
-            conditions.append(f"({several}) {self.pick('=', '>', 'IN')} ({', '.join(self.rng.choice(c.pool).text for c in base.clustering or base.partition)})")
+            conditions.append(several_condition(rng, base.clustering or base.partition))
         elif what == "none selected":
             selected = self.pick(keys[0].q, "DISTINCT " + selected, "JSON " + selected, "", other.q)
         elif what == "limit":
@@ -205,6 +213,15 @@ class Views:
             return f"ALTER TABLE {name} RENAME {quoted(old)} TO {quoted(new)}"
         return f"ALTER TABLE {name} WITH {self.pick('gc_grace_seconds = 0', 'gc_grace_seconds = 100', chr(99) + 'omment = 1', 'default_time_to_live = 600000')}"
 
+    def drop_base(self):
+        """And another one of its name after it, where no view holds it."""
+        base = self.rng.choice(self.bases)
+        texts = [f"DROP TABLE {self.pick('', 'IF EXISTS ')}{base.name}"]
+        if not self.of(base):
+            self.bases[self.bases.index(base)] = made = self.base(base.name)
+            texts += ["DROP MATERIALIZED VIEW IF EXISTS mvx", texts[0], schema.table_text(self.rng, made)]
+        return texts
+
     def direct(self):
         """What is for tables, of a view."""
         view = self.rng.choice(self.views)
@@ -238,6 +255,12 @@ def key_text(columns):
     rest = [c for c in columns if c not in several]
     first = ", ".join(c.q for c in several)
     return ", ".join([f"({first})" if len(several) > 1 else first, *(c.q for c in rest)])
+
+
+def several_condition(rng, columns):
+    one = lambda: "(" + ", ".join(rng.choice(c.pool).text for c in columns) + ")"
+    names = "(" + ", ".join(c.q for c in columns) + ")"
+    return rng.choice([lambda: f"{names} {rng.choice(['=', '>', '>=', '<', 'IN'])} {one()}", lambda: f"{names} IN ({one()}, {one()})", lambda: f"{names} > {one()} AND {names} <= {one()}"])()
 
 
 def order_by(columns):
@@ -277,7 +300,11 @@ def data_step(v, progress):
         text = statements.one_partition(rng, [base], maker)
     elif what < 0.25:
         text = statements.batch(rng, [base], maker)
-    elif what < 0.26:
+    elif what < 0.27:
+        maker, prepared = Maker(rng, False), False
+        text = f"BEGIN {v.pick('', 'UNLOGGED ')}BATCH " + "; ".join(statements.write_one(rng, table, maker) for table in v.shuffled(v.bases)) + "; APPLY BATCH"
+        return Step(Statement(text), tuple(table.name for table in v.bases))
+    elif what < 0.28:
         maker, text = Maker(rng, False), f"TRUNCATE {base.name}"
         prepared = False
     elif what < 0.5 and not base.timed:
@@ -314,7 +341,10 @@ def views(r, count):
             r.ddl(v.drop_view(), *every)
         elif what < 0.165 and progress > 0.2:
             r.ddl(v.alter_base(), *every)
-        elif what < 0.17 and v.udts and progress > 0.3:
+        elif what < 0.168 and progress > 0.2:
+            for text in v.drop_base():
+                r.ddl(text, *every)
+        elif what < 0.173 and v.udts and progress > 0.3:
             r.ddl(schema.alter_type(r.rng, v.udts))
         elif what < 0.2:
             r.steps.append(Step(Statement(v.describe()), every))
