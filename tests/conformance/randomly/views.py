@@ -37,7 +37,9 @@ class Views:
     def base(self, name):
         while True:
             table = schema.make_table(self.rng, name, self.udts)
-            if not table.counts and not table.compact and (table.of("regular") or self.rng.random() < 0.2):
+            # Of a view beside a column of many cells with a name outside ASCII Cassandra fails writes.
+            odd = any(c.q == '"é"' and c.type.multi_cell for c in table.columns)
+            if not table.counts and not table.compact and not odd and (table.of("regular") or self.rng.random() < 0.2):
                 break
         for column in table.columns:
             if column.kind == "regular" and can_be_key(column):
@@ -189,7 +191,7 @@ class Views:
         base, name = (base := self.rng.choice(self.bases)), base.name
         what = self.pick("add", "add", "drop", "drop", "rename", "rename", "other")
         if what == "add":
-            free = [n for n in schema.NAMES if n not in [c.name for c in base.columns] and n not in base.__dict__.setdefault("dropped", {})]
+            free = [n for n in schema.NAMES if n != "é" and n not in [c.name for c in base.columns] and n not in base.__dict__.setdefault("dropped", {})]
             column = Column(self.rng.choice(free), values.any_type(self.rng, self.udts), "static" if base.clustering and self.rng.random() < 0.2 else "regular")
             if not base.compact:
                 base.columns.append(column)
@@ -285,8 +287,8 @@ def data_step(v, progress):
     if v.views and rng.random() < (0.2 if progress < 0.2 else 0.5):
         view = rng.choice(v.views)
         text = statements.select(rng, view.table, maker)
-        if rng.random() < 0.25:  # all of it
-            maker.makes, text = [], f"SELECT * FROM {view.table.name}"
+        if rng.random() < 0.3:  # all of it
+            maker.makes, text = [], f"SELECT * FROM {v.pick('mvx', *[view.table.name] * 5)}"
         elif not maker.makes and rng.random() < 0.2:
             text = statements.spoil(rng, text, view.table)
         given = maker.executions(v.pick(1, 1, 2)) if prepared else None
