@@ -240,9 +240,9 @@ def schema_of(steps, step):
 
 
 def is_of_rows(step, difference):
-    """A read that both answer, with other rows."""
+    """A read, or a conditional write, that both answer, with other rows."""
     lines = [line for side in difference for line in side]
-    return step.statement.text.startswith("SELECT") and not any(line.startswith(("error", "no answer")) for line in lines)
+    return (step.statement.text.startswith("SELECT") or " IF " in step.statement.text) and not any(line.startswith(("error", "no answer")) for line in lines)
 
 
 def keep(path, steps, answers):
