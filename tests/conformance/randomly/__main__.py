@@ -232,7 +232,7 @@ def main():
 
 
 # Of a write that was done, or may have been in part.
-DONE = ("OK", "schema ", "error 0x1100", "error 0x0000")
+DONE = ("OK", "schema ", "| true", "error 0x1100", "error 0x0000")
 
 
 def schema_of(steps, step):
