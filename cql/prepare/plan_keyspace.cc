@@ -447,12 +447,14 @@ Result<bool> add_field(const ast::AddField& add, const DataType& old,
   }
   // The serialized key would become another, and rows would not be found.
   std::string keyed_by_it;
-  for (const auto& [table_name, table] : keyspace.tables) {
-    const bool is_key = std::ranges::any_of(table->partition_key(), [&](const auto& column) {
-      return column.type->references_udt(keyspace.name, name);
-    });
-    if (is_key)
-      keyed_by_it += (keyed_by_it.empty() ? "" : ", ") + shown_name(keyspace.name, table_name);
+  for (const bool views : {false, true}) {  // as Cassandra names them
+    for (const auto& [table_name, table] : keyspace.tables) {
+      const bool is_key = std::ranges::any_of(table->partition_key(), [&](const auto& column) {
+        return column.type->references_udt(keyspace.name, name);
+      });
+      if (is_key && table->view.has_value() == views)
+        keyed_by_it += (keyed_by_it.empty() ? "" : ", ") + shown_name(keyspace.name, table_name);
+    }
   }
   if (!keyed_by_it.empty()) {
     return fail(ErrorCode::kInvalid,
@@ -594,6 +596,7 @@ Result<SchemaPlan> plan(const ast::DropType& statement, const PlanInput& input) 
                 name, users);
   }
   for (const auto& [table_name, table] : keyspace->tables) {
+    if (table->view) continue;  // its base has its columns, and is named
     const bool uses = std::any_of(table->columns().begin(), table->columns().end(),
                                   [&](const ColumnSchema& column) {
                                     return column.type->references_udt(keyspace_name, name);

@@ -43,19 +43,6 @@ Result<void> check_key_column(const std::string& keyspace, const std::string& na
               keyspace, type.name(), name);
 }
 
-/// Before all else of CREATE TABLE: Cassandra finds it while it reads the statement.
-Result<void> check_duplicates(const std::vector<ast::ClusteringOrder>& orders,
-                              const std::string& table) {
-  std::set<std::string> seen;
-  for (const auto& order : orders) {
-    if (seen.insert(order.column.text).second) continue;
-    return fail(ErrorCode::kInvalid,
-                "Duplicate column '{}' in CLUSTERING ORDER BY clause for table '{}'",
-                order.column.text, table);
-  }
-  return {};
-}
-
 /// The directions of the clustering columns, ascending where nothing is said.
 // One flag for each clustering column; true: DESC.
 Result<std::vector<bool>> clustering_directions(const std::vector<ast::ClusteringOrder>& orders,
@@ -295,7 +282,7 @@ Result<void> check_new_table(const TableSchema& table, const PlanInput& input) {
 // id) or new. new_tables makes the metadata group give the table its tablets in the same change.
 Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& input) {
   const std::string& name = statement.name.name.text;
-  TETRAD_TRY_VOID(check_duplicates(statement.options.clustering_order, name));
+  TETRAD_TRY_VOID(check_ordered_once(statement.options.clustering_order, "table", name));
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,
              keyspace_for_table(statement.name, input, keyspace_name));

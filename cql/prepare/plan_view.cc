@@ -58,8 +58,12 @@ std::vector<std::string> in_hash_order(const std::vector<std::string>& names) {
 Result<std::set<std::string>> selected_columns(const ast::CreateView& statement,
                                                const TableSchema& base) {
   std::set<std::string> selected;
+  std::vector<std::string> names;  // the same, as they came
+  const auto select = [&](const std::string& name) {
+    if (selected.insert(name).second) names.push_back(name);
+  };
   if (statement.items.empty())
-    for (const ColumnSchema& column : base.columns()) selected.insert(column.name);
+    for (const ColumnSchema& column : base.columns()) select(column.name);
   for (const ast::SelectItem& item : statement.items) {
     if (item.alias) {
       return fail(ErrorCode::kInvalid,
@@ -75,9 +79,9 @@ Result<std::set<std::string>> selected_columns(const ast::CreateView& statement,
     if (base.find(column->name.text) == nullptr) {
       return undefined_column(column->name.text, base);
     }
-    selected.insert(column->name.text);
+    select(column->name.text);
   }
-  for (const std::string& name : selected) {
+  for (const std::string& name : in_hash_order(names)) {
     if (base.find(name)->kind != ColumnKind::kStatic) continue;
     return fail(ErrorCode::kInvalid, "Cannot include static column '{}' in materialized view '{}'",
                 name, statement.name.name.text);
@@ -351,10 +355,11 @@ Result<TableSchema> view_of(const ast::CreateView& statement, const TablePtr& of
 
 }  // namespace
 
-// 1. The base: in the same keyspace, a table and no view. 2. The name. 3. check_base(). 4.
-// view_of(): the definition. 5. The id, given or new. 6. Base and view change in one plan.
+// 1. What the statement alone shows. 2. The base: a table and no view. 3. The name. 4. check_base().
+// 5. view_of(): the definition. 6. The id, given or new. 7. Base and view change in one plan.
 Result<SchemaPlan> plan(const ast::CreateView& statement, const PlanInput& input) {
   const std::string& name = statement.name.name.text;
+  TETRAD_TRY_VOID(check_ordered_once(statement.options.clustering_order, "view", name));
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,
              keyspace_for_table(statement.name, input, keyspace_name));
@@ -362,6 +367,7 @@ Result<SchemaPlan> plan(const ast::CreateView& statement, const PlanInput& input
     return fail(ErrorCode::kInvalid,
                 "Cannot create a materialized view on a table in a different keyspace");
   }
+  TETRAD_TRY_VOID(check_no_view_markers(statement.where));
   if (keyspace == nullptr)
     return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", keyspace_name);
   const std::string& base_name = statement.from.name.text;

@@ -249,6 +249,7 @@ class ModifyPreparer {
       made->statements_.push_back(std::move(statement));
     }
     TETRAD_TRY_VOID(check.check(made->type_, source.attributes.timestamp.has_value()));
+    for (const auto& statement : made->statements_) TETRAD_TRY_VOID(check_is_no_view(*statement));
     if (source.attributes.timestamp) {
       TETRAD_TRY(made->timestamp_,
                  batch_term(*made, *source.attributes.timestamp, "[timestamp]", bigint_type()));
@@ -270,7 +271,8 @@ class ModifyPreparer {
   }
 
   /// Ends the preparation of a statement that stands alone.
-  StatementPtr alone(Made made) {
+  Result<StatementPtr> alone(Made made) {
+    TETRAD_TRY_VOID(check_is_no_view(*made));
     // The columns of `[applied]` and of refused rows are known when the statement is prepared.
     if (made->has_conditions()) {
       made->shape_ = std::make_shared<const ConditionalShape>(
@@ -293,6 +295,12 @@ class ModifyPreparer {
   Result<Made> with_functions(Result<Made> made) {
     if (made) (*made)->used_functions_ = builder_->take_used_functions();
     return made;
+  }
+
+  /// As Cassandra: after all else that a statement is refused for when it is prepared.
+  static Result<void> check_is_no_view(const ModifyStatement& statement) {
+    if (!statement.table().view) return {};
+    return fail(ErrorCode::kInvalid, "Cannot directly modify a materialized view");
   }
 
   /// What USING of a batch says. The batch has no table of its own: its markers are named after the
@@ -322,8 +330,6 @@ class ModifyPreparer {
       return fail(ErrorCode::kInvalid, "Modification is not supported by table {}",
                   table_->qualified_name());
     }
-    if (table_->view)
-      return fail(ErrorCode::kInvalid, "Cannot directly modify a materialized view");
     builder_.emplace(context_, *table_, markers_);
     made_ = std::make_shared<ModifyStatement>();
     made_->table_ = table_;

@@ -181,8 +181,9 @@ class SelectPreparer {
       }
     }
     // Cassandra looks at the items before WHERE where there are static columns, as long as it does
-    // not know whether only such are selected; at others after WHERE.
-    bool looks_at_all = table_->has_static();
+    // not know whether only such are selected; at others after WHERE. The columns of a compact table
+    // are none.
+    bool looks_at_all = table_->has_static() && !table_->has_hidden_clustering();
     for (const ast::SelectItem& item : source_.items) {
       const RawExpression raw = raw_of(item.selector);
       Result<void> undefined;

@@ -4,6 +4,7 @@
 #include "cql/prepare/table_checks.h"
 
 #include <algorithm>
+#include <set>
 
 #include "cql/types/keyword.h"
 
@@ -46,6 +47,18 @@ std::string shown_type(const DataType& type) {
 std::unexpected<Error> undefined_column(const std::string& column, const TableSchema& table) {
   return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}", quote_identifier(column),
               shown_name(table.keyspace, table.name));
+}
+
+Result<void> check_ordered_once(const std::vector<ast::ClusteringOrder>& orders,
+                                std::string_view what, const std::string& name) {
+  std::set<std::string> seen;
+  for (const auto& order : orders) {
+    if (seen.insert(order.column.text).second) continue;
+    return fail(ErrorCode::kInvalid,
+                "Duplicate column '{}' in CLUSTERING ORDER BY clause for {} '{}'",
+                order.column.text, what, name);
+  }
+  return {};
 }
 
 Result<void> check_nesting(const DataType& type) {

@@ -25,6 +25,10 @@ std::string shown_type(const DataType& type);
 /// There is no such column in the table.
 std::unexpected<Error> undefined_column(const std::string& column, const TableSchema& table);
 
+/// CLUSTERING ORDER BY names no column twice. `what`: "table" or "view". Before all else of CREATE:
+/// Cassandra finds it while it reads the statement.
+Result<void> check_ordered_once(const std::vector<ast::ClusteringOrder>& orders,
+                                std::string_view what, const std::string& name);
 /// A user type that is not frozen cannot hold what is not.
 Result<void> check_nesting(const DataType& type);
 /// The guardrail columns_per_table.

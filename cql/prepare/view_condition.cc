@@ -87,16 +87,6 @@ void restore_operator(ast::Term& term) {
   }
 }
 
-Result<void> check_no_markers(std::vector<ast::Relation> relations) {
-  bool has_marker = false;
-  for_each_term(relations, [&](ast::Term& term) {
-    has_marker = has_marker || term.get_if<ast::BindMarker>() != nullptr;
-  });
-  if (!has_marker) return {};
-  return fail(ErrorCode::kInvalid,
-              "Bind variables are not allowed in CREATE MATERIALIZED VIEW statements");
-}
-
 /// Errors: kInvalid, a function that does not give the same result everywhere and always.
 Result<void> check_functions(std::vector<ast::Relation> relations) {
   std::string refused;
@@ -131,7 +121,7 @@ class Preparation {
   }
 
   Result<Restrictions> build(const std::vector<ast::Relation>& relations) {
-    TETRAD_TRY_VOID(check_no_markers(relations));
+    TETRAD_TRY_VOID(check_no_view_markers(relations));
     TETRAD_TRY_VOID(check_functions(relations));
     TETRAD_TRY(Restrictions restrictions,
                Restrictions::build(relations, builder_, WhereOf::kView, true, false));
@@ -193,6 +183,16 @@ bool ViewCondition::matches(std::span<const BytesView> key) const {
 
 void restore_operators(std::vector<ast::Relation>& relations) {
   for_each_term(relations, restore_operator);
+}
+
+Result<void> check_no_view_markers(std::vector<ast::Relation> relations) {
+  bool has_marker = false;
+  for_each_term(relations, [&](ast::Term& term) {
+    has_marker = has_marker || term.get_if<ast::BindMarker>() != nullptr;
+  });
+  if (!has_marker) return {};
+  return fail(ErrorCode::kInvalid,
+              "Bind variables are not allowed in CREATE MATERIALIZED VIEW statements");
 }
 
 Result<void> check_view_relations(const std::vector<ast::Relation>& relations,

@@ -51,6 +51,8 @@ class ViewCondition {
 /// Calls that system_schema.views and DESCRIBE show for operators (system."_add"(1, 2)) become
 /// operators again.
 void restore_operators(std::vector<ast::Relation>& relations);
+/// Errors: kInvalid, there is a bind marker in the relations.
+Result<void> check_no_view_markers(std::vector<ast::Relation> relations);
 /// The relations of a view as SELECT would check them together. Errors: kInvalid.
 Result<void> check_view_relations(const std::vector<ast::Relation>& relations,
                                   const TableSchema& base, const SchemaSnapshot& schema);

@@ -94,8 +94,8 @@ class SchemaView final : public storage::ViewMaker {
     std::vector<BytesView> components;
     for (const Part& part : partition_) components.push_back(value_of(part));
     auto partition_key = partitioner::serialize_partition_key(components);
-    // Not what a key may be, as a client could not write it either.
-    if (!partition_key || partition_key->empty()) return std::nullopt;
+    // Longer than a key may be. An empty one, which no client may write, is a view's: as Cassandra.
+    if (!partition_key) return std::nullopt;
     place.partition_key = std::move(*partition_key);
     place.position = partitioner::position_of(place.partition_key);
     std::vector<OptionalView> originals;

@@ -3,9 +3,11 @@
 
 import argparse
 import signal
+import threading
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from cassandra import OperationTimedOut
@@ -13,11 +15,10 @@ from cassandra.cluster import NoHostAvailable
 
 from answers import Server
 from manners import Manner
-from scripts import Statement
 from troubles import Down, Nodes, Splits, Trouble
 
 from .areas import AREAS, make_area
-from .findings import Finding, as_script, differ, group_of, read_reasons, reason_for, reduced
+from .findings import Finding, as_script, differ, explains, group_of, read_reasons, reason_for, reduced
 from .rounds import make_round
 
 HERE = Path(__file__).parent
@@ -36,27 +37,85 @@ def insist(server, text, attempts=10):
             time.sleep(3)
 
 
-def run(server, keyspace, steps, answered=lambda: None):
+class Reference:
+    """What the reference has answered so far, for the subject: rows of a view are there a moment after their table's."""
+
+    SETTLE_S, LATER_S = 15, 1  # the second of what has not settled before: a view that differs is asked often
+
+    def __init__(self, reasons):
+        self.reasons = reasons
+        self.answers = []
+        self.over = False
+        self.changed = threading.Condition()
+        self.unsettled = set()
+
+    def add(self, lines):
+        with self.changed:
+            self.answers.append(lines)
+            self.changed.notify_all()
+
+    def end(self):
+        with self.changed:
+            self.over = True
+            self.changed.notify_all()
+
+    def settled(self, step, at, answer):
+        """The subject's answer, asked again until it is the reference's, for a while."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.over or len(self.answers) > at)
+            if len(self.answers) <= at:
+                return answer()
+        until = time.monotonic() + (self.LATER_S if self.unsettled.intersection(step.tables[-1:]) else self.SETTLE_S)
+        while (difference := differ(self.answers[at], lines := answer())) is not None:
+            if explains(self.reasons, step.statement.text, difference):
+                break
+            if time.monotonic() > until:
+                self.unsettled.update(step.tables[-1:])
+                break
+            time.sleep(0.05)
+        return lines
+
+
+def wait_until_built(server, keyspace, step, lines):
+    """Of the reference: the rows that a table had before its view."""
+    if not step.statement.text.startswith("CREATE MATERIALIZED VIEW") or not any(line.startswith("schema CREATED") for line in lines):
+        return
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        built, made = (server.session.execute(f"SELECT view_name FROM {table} WHERE keyspace_name = '{keyspace}'").all() for table in ("system.built_views", "system_schema.views"))
+        if len(built) >= len(made):
+            return
+        time.sleep(0.05)
+
+
+def run(server, keyspace, steps, reference, is_subject, answered=lambda: None):
     insist(server, f"DROP KEYSPACE IF EXISTS {keyspace}")
     insist(server, f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
     insist(server, f"USE {keyspace}")
     try:
         answers = []
-        for step in steps:
-            answers.append(server.answer(in_keyspace(step.statement, keyspace)))
+        for at, step in enumerate(steps):
+            asked = in_keyspace(step.statement, keyspace)
+            if is_subject and asked.settles:
+                answers.append(reference.settled(step, at, lambda: server.answer(asked)))
+            else:
+                answers.append(server.answer(asked))
+            if not is_subject:
+                wait_until_built(server, keyspace, step, answers[-1])
+                reference.add(answers[-1])
             if any(line.startswith(("error 0x000a", "no answer")) for line in answers[-1]):
                 server.reopen()
                 insist(server, f"USE {keyspace}")
             answered()
         return answers
     finally:
+        if not is_subject:
+            reference.end()
         insist(server, f"DROP KEYSPACE IF EXISTS {keyspace}")
 
 
 def in_keyspace(statement, keyspace):
-    if "%KS%" not in statement.text:
-        return statement
-    return Statement(statement.text.replace("%KS%", keyspace), statement.page, statement.values)
+    return replace(statement, text=statement.text.replace("%KS%", keyspace))
 
 
 def main():
@@ -103,8 +162,9 @@ def main():
 
     def both(steps, keyspace):
         for _ in range(3):  # a statement that one of them was too late for may have been done or not
-            asked = [(servers[0], lambda: None), (servers[1], trouble.answered)]
-            answers = list(pool.map(lambda one: run(one[0], keyspace, steps, one[1]), asked))
+            reference = Reference(reasons)
+            asked = [(servers[0], False, lambda: None), (servers[1], True, trouble.answered)]
+            answers = list(pool.map(lambda one: run(one[0], keyspace, steps, reference, *one[1:]), asked))
             if not any(line.startswith("no answer") for server in answers for lines in server for line in lines):
                 break
         return answers
@@ -172,7 +232,7 @@ def main():
 
 
 # Of a write that was done, or may have been in part.
-DONE = ("OK", "schema ", "error 0x1100", "error 0x0000")
+DONE = ("OK", "schema ", "| true", "error 0x1100", "error 0x0000")
 
 
 def schema_of(steps, step):
@@ -180,9 +240,9 @@ def schema_of(steps, step):
 
 
 def is_of_rows(step, difference):
-    """A read that both answer, with other rows."""
+    """A read, or a conditional write, that both answer, with other rows."""
     lines = [line for side in difference for line in side]
-    return step.statement.text.startswith("SELECT") and not any(line.startswith(("error", "no answer")) for line in lines)
+    return (step.statement.text.startswith("SELECT") or " IF " in step.statement.text) and not any(line.startswith(("error", "no answer")) for line in lines)
 
 
 def keep(path, steps, answers):

@@ -12,6 +12,7 @@ from scripts import Statement
 from . import values
 from .rounds import Step
 from .values import Type
+from .views import views
 
 
 class Round:
@@ -506,7 +507,7 @@ def map_slices(r, count):
 
 
 AREAS = {make.__name__: make for make in (large_elements, vectors, describe_internals, replication, marker_arithmetic, nan_conversions, legacy_names, json_shapes,
-                                          collection_shapes, compact_empty, map_slices)}
+                                          collection_shapes, compact_empty, map_slices, views)}
 
 
 def make_area(area, seed, number, count):
@@ -529,6 +530,7 @@ MARKS = {
     "collection_shapes": r"= \?|, \?\)|VALUES \(\d+, [\[{(]|CONTAINS [\[{(]",
     "compact_empty": r"''|\b0x(?![0-9a-f])|\"\"",
     "map_slices": rf"\w\[({NUMBER} ?\.\.|[^\]]*\.\. ?{NUMBER}|\?\.\.\?)",
+    "views": r"\bMATERIALIZED VIEW\b|\bmv\d|system_schema\.views",
 }
 
 

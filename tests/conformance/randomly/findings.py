@@ -100,25 +100,33 @@ ELEMENT = re.compile(r"[^\s,|{}\[\]]+")
 
 
 def has_fewer(a, b):
-    """Whether the rows are as many, and those of `b` have nothing but what those of `a` have too."""
+    """Whether the rows are as many, and those of `b` have nothing but what those of `a` have too, or nulls."""
     for one, other in zip(a, b):
         left = ELEMENT.findall(one)
         for element in ELEMENT.findall(other):
             if element not in left:
+                if element == "null":
+                    continue
                 return False
             left.remove(element)
     return len(a) == len(b)
 
 
-def reason_for(reasons, text, difference, schema=""):
+def explains(reasons, text, difference, schema=""):
     a, b = ("\n".join(side) for side in difference)
     for reason in reasons:
         if reason.fewer and not has_fewer(*difference):
             continue
         if reason.statement.search(text) and reason.reference.search(a) and reason.subject.search(b) and reason.schema.search(schema):
-            reason.met += 1
             return reason
     return None
+
+
+def reason_for(reasons, text, difference, schema=""):
+    reason = explains(reasons, text, difference, schema)
+    if reason is not None:
+        reason.met += 1
+    return reason
 
 
 NAMES = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\b0x[0-9a-f]*|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|-?\b\d[\w.]*")
@@ -143,7 +151,7 @@ def group_of(text, difference):
 def as_script(step):
     """The statement as a conformance script has it."""
     statement = step.statement
-    out = []
+    out = ["-- settles"] if statement.settles else []
     if statement.page:
         out.append(f"-- page {statement.page}")
     if statement.values is not None:
