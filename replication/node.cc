@@ -250,6 +250,26 @@ void ReplicationNode::on_state(const MetaSnapshot& now) {
 }
 
 Task<Result<void>> ReplicationNode::decommission(base::Deadline deadline) {
+  TETRAD_CO_TRY_VOID(begin_order());
+  Result<void> done = co_await leave_by_order(deadline);
+  is_ordering_ = false;
+  co_return done;
+}
+
+Task<Result<void>> ReplicationNode::cancel_decommission(base::Deadline deadline) {
+  TETRAD_CO_TRY_VOID(begin_order());
+  Result<void> done = co_await stay_by_order(deadline);
+  is_ordering_ = false;
+  co_return done;
+}
+
+Result<void> ReplicationNode::begin_order() {
+  if (std::exchange(is_ordering_, true))
+    return fail(ErrorCode::kConflict, "another order to leave or to stay is being carried out");
+  return {};
+}
+
+Task<Result<void>> ReplicationNode::leave_by_order(base::Deadline deadline) {
   TETRAD_CO_TRY(const bool was_noted, is_decommissioned(environment_.log));
   Result<void> noted = co_await note_decommission(environment_.log, true);
   TETRAD_CO_TRY_VOID(std::move(noted));
@@ -272,7 +292,7 @@ Task<Result<void>> ReplicationNode::decommission(base::Deadline deadline) {
 }
 
 // The other way round: as long as the node may still be taken out, it must know that it was meant.
-Task<Result<void>> ReplicationNode::cancel_decommission(base::Deadline deadline) {
+Task<Result<void>> ReplicationNode::stay_by_order(base::Deadline deadline) {
   const MetaSnapshot state = meta_.snapshot();
   const NodeInfo* own = state->node(self());
   // The note alone is there when a cancelling did not come to erase it, or while a decommission is

@@ -142,10 +142,12 @@ class ReplicationNode {
   void start();
   bool is_ready() const { return ready_; }
   /// Begins to leave for good. It is noted on disk first: when the node is out, it knows that it
-  /// was not taken out for being away. Errors: as MetaServiceImpl::propose().
+  /// was not taken out for being away. Errors: as MetaServiceImpl::propose(); kConflict, another
+  /// order to leave or to stay is being carried out.
   Task<Result<void>> decommission(base::Deadline deadline);
   /// The node stays, with what it has not given away yet. Errors: kConflict (it does not leave, or
-  /// is out already), as MetaServiceImpl::propose(); after kTimedOut it may stay or leave.
+  /// is out already, or another such order is being carried out), as MetaServiceImpl::propose(); after
+  /// kTimedOut it may stay or leave.
   Task<Result<void>> cancel_decommission(base::Deadline deadline);
 
   HostId self() const { return rpc_.self(); }
@@ -179,6 +181,10 @@ class ReplicationNode {
   void write_time(int64_t time_us, bool synced, base::Callback done);
   void on_state(const MetaSnapshot& now);
   /// The cluster has taken this node out. Once.
+  /// Of decommission() and cancel_decommission(). Errors: kConflict, one is under way.
+  Result<void> begin_order();
+  Task<Result<void>> leave_by_order(base::Deadline deadline);
+  Task<Result<void>> stay_by_order(base::Deadline deadline);
   void be_removed();
   /// Reports of shards go on to other nodes; those of other nodes end here.
   void on_load(const RpcContext& context, BytesView body);
@@ -206,6 +212,9 @@ class ReplicationNode {
   std::shared_ptr<void> subscription_;
   base::Reactor::TimerId keep_timer_ = 0;
   bool member_ = false, ready_ = false, removed_ = false;
+  // An order to leave or to stay is carried out: they write and propose in opposite orders, so one
+  // at a time.
+  bool is_ordering_ = false;
 };
 
 }  // namespace tetrad::replication

@@ -240,10 +240,17 @@ void CoordinatorImpl::note_pace(const Gathering& gathering) {
     for (const StoreAddress& replica : answered) slow_replicas_.note_in_time(replica);
     return;
   }
-  for (size_t i = 0; i < gathering.waited_for; ++i) {
+  const auto has = [](const std::vector<StoreAddress>& replicas, const StoreAddress& one) {
+    return std::ranges::find(replicas, one) != replicas.end();
+  };
+  // Late is who was asked before one that has answered.
+  bool is_before_an_answer = false;
+  for (size_t i = gathering.next; i-- > 0;) {
     const StoreAddress& replica = gathering.candidates[i];
-    if (std::ranges::find(answered, replica) == answered.end() &&
-        std::ranges::find(gathering.failed_replicas, replica) == gathering.failed_replicas.end())
+    if (has(answered, replica))
+      is_before_an_answer = true;
+    else if (is_before_an_answer && i < gathering.waited_for &&
+             !has(gathering.failed_replicas, replica))
       slow_replicas_.note_late(replica, reactor_.now_us());
   }
 }

@@ -10,10 +10,12 @@ constexpr int64_t kPauseFirstUs = 1'000'000, kPauseLastUs = 16'000'000;
 // How long the one read that tries it has to show what it is.
 constexpr int64_t kTryUs = 200'000;
 constexpr uint32_t kReadsBetween = 50;
+constexpr int64_t kForgottenUs = 60'000'000;
 }  // namespace
 
 void SlowReplicas::note_late(const StoreAddress& replica, base::MonotonicUs now_us) {
   Slow& slow = slow_[replica];
+  slow.seen_us = now_us;
   if (slow.pause_us == 0)
     slow.pause_us = kPauseFirstUs;
   else if (slow.is_tried)
@@ -46,8 +48,11 @@ void SlowReplicas::ask_last(std::vector<StoreAddress>& candidates, base::Monoton
   if (slow_.empty()) return;
   std::ranges::stable_partition(candidates, [&](const StoreAddress& replica) {
     const auto found = slow_.find(replica);
-    return found == slow_.end() || !is_left_out(found->second, now_us);
+    if (found == slow_.end()) return true;
+    found->second.seen_us = now_us;
+    return !is_left_out(found->second, now_us);
   });
+  std::erase_if(slow_, [&](const auto& one) { return one.second.seen_us + kForgottenUs < now_us; });
 }
 
 }  // namespace tetrad::replication

@@ -29,15 +29,17 @@ class SlowReplicas {
   void note_late(const StoreAddress& replica, base::MonotonicUs now_us);
   /// It has answered a read that waited for nobody too long.
   void note_in_time(const StoreAddress& replica);
-  /// Puts slow ones behind the others; both keep their order.
+  /// Puts slow ones behind the others; both keep their order. Forgets those that no read has had among
+  /// its candidates for a minute, which may be gone.
   void ask_last(std::vector<StoreAddress>& candidates, base::MonotonicUs now_us);
 
  private:
   struct Slow {
     base::MonotonicUs until_us = 0;
     int64_t pause_us = 0;
-    uint32_t left_out = 0;  // reads, since it was late
-    bool is_tried = false;  // a read has asked it since
+    uint32_t left_out = 0;          // reads, since it was late
+    bool is_tried = false;          // a read has asked it since
+    base::MonotonicUs seen_us = 0;  // when a read last had it among its candidates
   };
   /// Whether this read leaves it last.
   static bool is_left_out(Slow& slow, base::MonotonicUs now_us);

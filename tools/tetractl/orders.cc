@@ -54,7 +54,7 @@ std::optional<Leaving> state_in(const json& status, const std::string& host_id) 
 }
 
 /// Until a node that has said that it has left is gone, with its data closed: who goes on may delete
-/// them, or start another node there.
+/// them. The process ends some milliseconds later.
 int wait_until_stopped(AdminClient& node, const std::string& host_id, Progress& progress) {
   progress.tell("the node has left the cluster and stops");
   try {

@@ -108,6 +108,13 @@ TEST_CASE("a decommission that is refused takes back its own note, and no earlie
   REQUIRE(decommission(cluster[0]));
   CHECK_FALSE(*answer);
   CHECK(is_noted(cluster[0]));
+  // One order at a time, of either kind.
+  std::optional<Result<void>> first, second;
+  cluster[2].spawn(order(cluster[2].node().decommission(deadline_of(cluster[2])), &first));
+  cluster[2].spawn(order(cluster[2].node().cancel_decommission(deadline_of(cluster[2])), &second));
+  REQUIRE(world.run_until([&] { return first && second; }, 6'000'000));
+  CHECK(*first);
+  CHECK(second->error().code == ErrorCode::kConflict);
   // Ordered again, it leaves as before.
   REQUIRE(decommission(cluster[2]));
   CHECK(*answer);

@@ -74,6 +74,15 @@ TEST_CASE("reads that had asked a slow replica before the first was late count o
   CHECK(asked(slow, 1'000'000) == kUsual);
 }
 
+TEST_CASE("a slow replica that is no candidate any more is forgotten") {
+  SlowReplicas slow;
+  slow.note_late(replica(9), 0);
+  CHECK(asked(slow, 59'000'000) == kUsual);
+  CHECK_FALSE(slow.is_empty());
+  CHECK(asked(slow, 61'000'000) == kUsual);
+  CHECK(slow.is_empty());
+}
+
 TEST_CASE("several slow replicas keep their order behind the others") {
   SlowReplicas slow;
   slow.note_late(replica(3), 0);
