@@ -102,6 +102,7 @@ def main(top):
         third = ADDRESSES[2]
         nodes.append(Node(top, third, *seeds))
         hearer.expect(time.monotonic(), "a new node", ("TOPOLOGY_CHANGE", "NEW_NODE", third), ("STATUS_CHANGE", "UP", third))
+        wait_until("both see it", lambda: all(third in node.live() for node in nodes[:2]))
         since = time.monotonic()
         nodes[2].process.send_signal(signal.SIGKILL)
         hearer.expect(since, "a node that is killed", ("STATUS_CHANGE", "DOWN", third))
@@ -112,6 +113,7 @@ def main(top):
         wait_until("a refusal tells it", lambda: any("nobody listens there" in node.log() for node in nodes[:2]), 5)
         nodes[2].start()
         hearer.expect(time.monotonic(), "a node that is back", ("STATUS_CHANGE", "UP", third))
+        wait_until("both see it", lambda: all(third in node.live() for node in nodes[:2]))
         since = time.monotonic()
         nodes[2].process.send_signal(signal.SIGTERM)
         hearer.expect(since, "a node that is told to stop", ("STATUS_CHANGE", "DOWN", third))
