@@ -65,11 +65,30 @@ int wait_until_stopped(AdminClient& node, const std::string& host_id, Progress& 
   throw NodeError("another node answers there");
 }
 
+/// What is printed of a node that leaves, look by look.
+class LeavingWatch {
+ public:
+  /// Throws NodeError where its leaving was cancelled.
+  void look(const Leaving& now) {
+    if (was_leaving_ && now.state == "normal")
+      throw NodeError("the node stays: its leaving was cancelled");
+    was_leaving_ |= now.state == "leaving";  // the node that is asked may be late
+    to_move_ = now.to_move;
+    progress_.tell("replicas to move: " + to_move_);
+  }
+  const std::string& to_move() const { return to_move_; }
+  Progress& progress() { return progress_; }
+
+ private:
+  Progress progress_;
+  bool was_leaving_ = false;
+  std::string to_move_ = "an unknown number of";
+};
+
 /// Until this node, which is asked, has left.
 int wait_until_left(AdminClient& node) {
-  Progress progress;
-  std::string self, to_move = "an unknown number of";
-  bool was_leaving = false;  // it may be late
+  LeavingWatch watch;
+  std::string self;
   while (true) {
     json body;
     try {
@@ -78,34 +97,25 @@ int wait_until_left(AdminClient& node) {
       throw NodeError(fmt::format(
           "{}; {} replicas were still to move when it last answered. Another node's status says "
           "whether it has left; if not, it goes on when it is started again",
-          away.what(), to_move));
+          away.what(), watch.to_move()));
     }
     if (self.empty()) self = body.at("self").get<std::string>();
     if (body.at("self") != self) throw NodeError("another node answers there");
-    if (body.at("health") == "out of the cluster") return wait_until_stopped(node, self, progress);
-    if (const auto state = state_in(body, self)) {
-      if (was_leaving && state->state == "normal")
-        throw NodeError("the node stays: its leaving was cancelled");
-      was_leaving |= state->state == "leaving";
-      to_move = state->to_move;
-      progress.tell("replicas to move: " + to_move);
-    }
+    if (body.at("health") == "out of the cluster")
+      return wait_until_stopped(node, self, watch.progress());
+    if (const auto state = state_in(body, self)) watch.look(*state);
     std::this_thread::sleep_for(kLookAgain);
   }
 }
 
 /// Until another node is removed, as the one that is asked says.
 int wait_until_removed(AdminClient& node, const std::string& host_id) {
-  Progress progress;
-  bool was_leaving = false;
+  LeavingWatch watch;
   while (const auto state = state_in(node.fact("/status"), host_id)) {
-    if (was_leaving && state->state == "normal")
-      throw NodeError("the node stays: its leaving was cancelled");
-    was_leaving |= state->state == "leaving";
-    progress.tell("replicas to move: " + state->to_move);
+    watch.look(*state);
     std::this_thread::sleep_for(kLookAgain);
   }
-  progress.tell("removed");
+  watch.progress().tell("removed");
   return 0;
 }
 
