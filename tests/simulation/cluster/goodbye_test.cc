@@ -8,8 +8,7 @@
 namespace tetrad::simulation {
 
 TEST_CASE("a node that ends is down for the others as soon as it says so, until its next start") {
-  SimCluster cluster(3);
-  for (int i = 0; i < 3; ++i) cluster.add(1, 1);
+  SimCluster cluster(3, 3);
   REQUIRE(cluster.form(30'000'000));
   World& world = cluster.world();
   const HostId ending = cluster[2].node().self();
@@ -34,8 +33,7 @@ TEST_CASE("a node that ends is down for the others as soon as it says so, until 
 }
 
 TEST_CASE("a node that is not heard counts as down soon where nobody listens at its address") {
-  SimCluster cluster(3);
-  for (int i = 0; i < 3; ++i) cluster.add(1, 1);
+  SimCluster cluster(3, 3);
   REQUIRE(cluster.form(30'000'000));
   World& world = cluster.world();
   const HostId other = cluster[2].node().self();

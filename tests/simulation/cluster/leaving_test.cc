@@ -27,18 +27,25 @@ Task<void> set_leaving(SimNode* node, HostId host) {
   CHECK(result);
 }
 
+/// Three nodes and a table.
+struct Three {
+  Three() {
+    for (int i = 0; i < 3; ++i) cluster.add(1, 1);
+    REQUIRE(cluster.form(30'000'000));
+    bool created = false;
+    cluster[0].spawn(create_table(&cluster[0], 0, &created));
+    REQUIRE(world.run_until([&] { return created; }, 5'000'000));
+  }
+  SimCluster cluster{3};
+  World& world = cluster.world();
+};
+
 NodeState state_of(SimNode& asked, HostId host) { return asked.state()->node(host)->state; }
 
 }  // namespace
 
-TEST_CASE("a decommission that a death holds up is cancelled, and the dead node removed") {
-  SimCluster cluster(3);
-  for (int i = 0; i < 3; ++i) cluster.add(1, 1);
-  REQUIRE(cluster.form(30'000'000));
-  World& world = cluster.world();
-  bool created = false;
-  cluster[0].spawn(create_table(&cluster[0], 0, &created));
-  REQUIRE(world.run_until([&] { return created; }, 5'000'000));
+TEST_CASE_METHOD(Three,
+                 "a decommission that a death holds up is cancelled, and the dead node removed") {
   const HostId dead = cluster[1].node().self(), leaving = cluster[2].node().self();
   std::optional<Result<void>> answer;
   SimNode& node = cluster[2];
@@ -76,14 +83,8 @@ TEST_CASE("a decommission that a death holds up is cancelled, and the dead node 
                         60'000'000));
 }
 
-TEST_CASE("a decommission that is refused takes back its own note, and no earlier one") {
-  SimCluster cluster(3);
-  for (int i = 0; i < 3; ++i) cluster.add(1, 1);
-  REQUIRE(cluster.form(30'000'000));
-  World& world = cluster.world();
-  bool created = false;
-  cluster[0].spawn(create_table(&cluster[0], 0, &created));
-  REQUIRE(world.run_until([&] { return created; }, 5'000'000));
+TEST_CASE_METHOD(Three,
+                 "a decommission that is refused takes back its own note, and no earlier one") {
   cluster[1].kill();  // nothing moves
   std::optional<Result<void>> answer;
   const auto decommission = [&](SimNode& node) {

@@ -29,22 +29,7 @@ TEST_CASE("a request whose replicas are slow fails after the time that USING TIM
   SimCluster cluster(11, 4);
   REQUIRE(cluster.form(30'000'000));
   CqlClient client(cluster[0]);
-  for (const char* text : {"CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', "
-                           "'replication_factor': 4}",
-                           "CREATE TABLE ks.t (k int PRIMARY KEY, v int)"}) {
-    INFO(text);
-    REQUIRE(client.run(text).result.has_value());
-  }
-  const auto is_whole = [&] {
-    for (const auto& [incarnation, table] : cluster[0].state()->tables) {
-      for (const auto& tablet : table->tablets.tablets()) {
-        if (tablet.stage != partitioner::TabletStage::kNormal || tablet.replicas.size() != 4)
-          return false;
-      }
-    }
-    return true;
-  };
-  REQUIRE(cluster.world().run_until(is_whole, 60'000'000));
+  make_table_on_four(cluster, client);
   REQUIRE(client.run("INSERT INTO ks.t (k, v) VALUES (1, 1) USING TIMEOUT 5s").result.has_value());
   REQUIRE(client.run("SELECT * FROM ks.t WHERE k = 1 USING TIMEOUT 5s").result.has_value());
 

@@ -79,4 +79,24 @@ class CqlClient {
   std::unique_ptr<cql::VirtualTables> tables_;
 };
 
+/// Table ks.t (k int PRIMARY KEY, v int); all of its partitions have four replicas when it returns.
+inline void make_table_on_four(SimCluster& cluster, CqlClient& client) {
+  for (const char* text : {"CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', "
+                           "'replication_factor': 4}",
+                           "CREATE TABLE ks.t (k int PRIMARY KEY, v int)"}) {
+    INFO(text);
+    REQUIRE(client.run(text).result.has_value());
+  }
+  const auto is_whole = [&] {
+    for (const auto& [incarnation, table] : cluster[0].state()->tables) {
+      for (const auto& tablet : table->tablets.tablets()) {
+        if (tablet.stage != partitioner::TabletStage::kNormal || tablet.replicas.size() != 4)
+          return false;
+      }
+    }
+    return true;
+  };
+  REQUIRE(cluster.world().run_until(is_whole, 60'000'000));
+}
+
 }  // namespace tetrad::simulation
