@@ -180,11 +180,11 @@ class ReplicationNode {
   void keep_time();
   void write_time(int64_t time_us, bool synced, base::Callback done);
   void on_state(const MetaSnapshot& now);
-  /// The cluster has taken this node out. Once.
   /// Of decommission() and cancel_decommission(). Errors: kConflict, one is under way.
   Result<void> begin_order();
   Task<Result<void>> leave_by_order(base::Deadline deadline);
   Task<Result<void>> stay_by_order(base::Deadline deadline);
+  /// The cluster has taken this node out. Once.
   void be_removed();
   /// Reports of shards go on to other nodes; those of other nodes end here.
   void on_load(const RpcContext& context, BytesView body);
