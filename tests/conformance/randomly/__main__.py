@@ -3,8 +3,8 @@
 
 import argparse
 import signal
-import threading
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -44,7 +44,7 @@ TEST_CASE("a name that is not found is said") {
   }));
 }
 
-TEST_CASE("a peer where nobody listens is told, from the control lane alone") {
+TEST_CASE("a transport tells that nobody listens at a peer, for the control lane alone") {
   Loop loop;
   auto a = loop.open(), b = loop.open();
   const Endpoint peer = at(*b);
