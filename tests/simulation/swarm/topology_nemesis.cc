@@ -86,6 +86,18 @@ bool TopologyNemesis::is_ready(size_t index) {
   return cluster_[index].is_ready() && !cluster_[index].clock().is_frozen();
 }
 
+/// A node without a cluster none of whose seeds comes back. A node that started when no other was
+/// ready has the first of all as its seed, which may leave before it has answered.
+bool TopologyNemesis::knows_only_who_left(size_t index) {
+  SimNode& node = cluster_[index];
+  if (!node.is_up() || node.node().meta_group().started()) return false;
+  for (size_t i = 0; i < cluster_.size(); ++i)
+    if (!machines_[i].is_for_good &&
+        std::ranges::count(node.options().seeds, cluster_[i].endpoint()) > 0)
+      return false;
+  return !node.options().seeds.empty();
+}
+
 SimNode* TopologyNemesis::random_ready_node() {
   const size_t index = random_.below(cluster_.size());
   return is_ready(index) ? &cluster_[index] : nullptr;
@@ -316,6 +328,10 @@ void TopologyNemesis::attend() {
     if (cluster_[i].is_up() && cluster_[i].fatal()) {  // the process ends
       machine.is_out |= cluster_[i].fatal()->message.find("was removed") != std::string::npos;
       cluster_[i].kill();
+    }
+    if (knows_only_who_left(i) && any_ready_node() != nullptr) {  // the operator gives it others
+      cluster_[i].kill();
+      start(i);
     }
     if (machine.is_behind && cluster_[i].is_ready() && !cluster_[i].is_behind())
       machine.is_behind = false;

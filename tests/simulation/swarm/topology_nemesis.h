@@ -76,6 +76,7 @@ class TopologyNemesis {
   size_t down_count();
   bool any_is_behind();
   bool is_loss_open();
+  bool knows_only_who_left(size_t index);
   bool may_lose(size_t victim);
   bool may_lose_beside_behind();
   bool may_be_cut(size_t victim);
