@@ -128,6 +128,12 @@ std::string CoordinatorImpl::asking_text(std::string_view message,
                      message, place_text(replica));
 }
 
+std::string CoordinatorImpl::rows_text(const storage::ReadResult& result) {
+  if (result.count) return fmt::format("{} live rows, counted there", result.live_row_count);
+  return fmt::format("{} live rows of {} partitions", result.live_row_count,
+                     result.partitions.size());
+}
+
 void CoordinatorImpl::note_behind(const StoreAddress& replica) {
   behind_until_us_[replica] = reactor_.now_us() + kBehindUs;
 }

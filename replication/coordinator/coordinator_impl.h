@@ -360,6 +360,8 @@ class CoordinatorImpl final : public Coordinator {
   /// How traces name a replica, and say that it is asked.
   std::string place_text(const StoreAddress& replica) const;
   std::string asking_text(std::string_view message, const StoreAddress& replica) const;
+  /// How traces say what an answer holds; one that was only counted has no partitions.
+  static std::string rows_text(const storage::ReadResult& result);
   /// A replica that is behind is asked last for a while.
   void note_behind(const StoreAddress& replica);
   void ask_last_who_is_behind(std::vector<StoreAddress>& candidates);

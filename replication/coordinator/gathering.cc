@@ -61,9 +61,8 @@ void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_d
                        return;
                      }
                      if (gathering->trace != nullptr) {
-                       gathering->trace->add(fmt::format(
-                           "Read {} live rows of {} partitions from local store {}",
-                           result->live_row_count, result->partitions.size(), replica.store));
+                       gathering->trace->add(fmt::format("Read {} from local store {}",
+                                                         rows_text(*result), replica.store));
                      }
                      storage::withhold_if_larger(*result, gathering->command.bytes_max);
                      gathering->data.push_back({replica, std::move(*result)});
@@ -112,9 +111,8 @@ void CoordinatorImpl::on_digest(Gathering& gathering, const StoreAddress& replic
 void CoordinatorImpl::on_data(Gathering& gathering, const StoreAddress& replica,
                               storage::ReadResult result) {
   if (gathering.trace != nullptr) {
-    gathering.trace->add(fmt::format(
-        "Data received from {}: {} live rows of {} partitions, {} bytes", place_text(replica),
-        result.live_row_count, result.partitions.size(), result.arena.allocated_bytes()));
+    gathering.trace->add(fmt::format("Data received from {}: {}, {} bytes", place_text(replica),
+                                     rows_text(result), result.arena.allocated_bytes()));
   }
   gathering.data.push_back({replica, std::move(result)});
   on_reply(gathering);

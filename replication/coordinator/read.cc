@@ -69,12 +69,6 @@ bool is_disk_error(const Error& error) {
          error.code == ErrorCode::kLimit;
 }
 
-void note_own_read(const TracePtr& trace, const storage::ReadResult& result, uint32_t store) {
-  if (trace == nullptr) return;
-  trace->add(fmt::format("Read {} live rows of {} partitions from local store {}",
-                         result.live_row_count, result.partitions.size(), store));
-}
-
 }  // namespace
 
 // Step 1: what this snapshot says, and what the command becomes under it.
@@ -212,7 +206,9 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
       auto result = co_await answer;
       if (!result && round.drop_unbuilt_index(result.error(), command)) continue;
       if (!result) co_return std::unexpected(own_read_error(result.error(), options.level));
-      note_own_read(options.trace, *result, sole->store);
+      if (options.trace != nullptr)
+        options.trace->add(
+            fmt::format("Read {} from local store {}", rows_text(*result), sole->store));
       co_return result;
     }
     if (sole != nullptr && is_other_shards(*sole)) {
@@ -220,7 +216,9 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
       cross_to(*sole, round.tablet->epoch, command, options, back);
       const std::unique_ptr<SoleReadCall> call = co_await back;
       if (call->answer) {
-        note_own_read(options.trace, *call->answer, call->store());
+        if (options.trace != nullptr)
+          options.trace->add(
+              fmt::format("Read {} from local store {}", rows_text(*call->answer), call->store()));
         co_return std::move(call->answer);
       }
       const Error& error = call->answer.error();

@@ -46,6 +46,15 @@ def test_a_trace_names_the_replicas(traced):
     assert "traced" in text
 
 
+def test_a_trace_says_what_the_answers_hold(traced):
+    for c in (1, 2):
+        traced.execute("INSERT INTO traced (k, c, v) VALUES (7, %s, 'x')", (c,))
+    for selected, expected in [("*", "2 live rows of 1 partitions"), ("count(*)", "2 live rows, counted there")]:
+        statement = SimpleStatement("SELECT %s FROM traced WHERE k = 7" % selected)
+        trace = traced.execute(statement, trace=True).get_query_trace()
+        assert any(expected in event.description for event in trace.events), [event.description for event in trace.events]
+
+
 def test_every_node_answers_for_a_trace(connector, traced):
     trace_id = traced.execute(SimpleStatement("SELECT * FROM traced WHERE k = 1"), trace=True).get_query_trace().trace_id
     for host in HOSTS:
