@@ -134,6 +134,12 @@ std::string CoordinatorImpl::rows_text(const storage::ReadResult& result) {
                      result.partitions.size());
 }
 
+void CoordinatorImpl::note_own_read(const TracePtr& trace, const storage::ReadResult& result,
+                                    uint32_t store) {
+  if (trace != nullptr)
+    trace->add(fmt::format("Read {} from local store {}", rows_text(result), store));
+}
+
 void CoordinatorImpl::note_behind(const StoreAddress& replica) {
   behind_until_us_[replica] = reactor_.now_us() + kBehindUs;
 }

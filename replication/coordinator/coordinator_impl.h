@@ -362,6 +362,9 @@ class CoordinatorImpl final : public Coordinator {
   std::string asking_text(std::string_view message, const StoreAddress& replica) const;
   /// How traces say what an answer holds; one that was only counted has no partitions.
   static std::string rows_text(const storage::ReadResult& result);
+  /// Nothing without a trace.
+  static void note_own_read(const TracePtr& trace, const storage::ReadResult& result,
+                            uint32_t store);
   /// A replica that is behind is asked last for a while.
   void note_behind(const StoreAddress& replica);
   void ask_last_who_is_behind(std::vector<StoreAddress>& candidates);

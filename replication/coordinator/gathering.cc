@@ -60,10 +60,7 @@ void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_d
                        on_failed(gathering, replica, false, result.error());
                        return;
                      }
-                     if (gathering->trace != nullptr) {
-                       gathering->trace->add(fmt::format("Read {} from local store {}",
-                                                         rows_text(*result), replica.store));
-                     }
+                     note_own_read(gathering->trace, *result, replica.store);
                      storage::withhold_if_larger(*result, gathering->command.bytes_max);
                      gathering->data.push_back({replica, std::move(*result)});
                      on_reply(*gathering);

@@ -206,9 +206,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
       auto result = co_await answer;
       if (!result && round.drop_unbuilt_index(result.error(), command)) continue;
       if (!result) co_return std::unexpected(own_read_error(result.error(), options.level));
-      if (options.trace != nullptr)
-        options.trace->add(
-            fmt::format("Read {} from local store {}", rows_text(*result), sole->store));
+      note_own_read(options.trace, *result, sole->store);
       co_return result;
     }
     if (sole != nullptr && is_other_shards(*sole)) {
@@ -216,9 +214,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
       cross_to(*sole, round.tablet->epoch, command, options, back);
       const std::unique_ptr<SoleReadCall> call = co_await back;
       if (call->answer) {
-        if (options.trace != nullptr)
-          options.trace->add(
-              fmt::format("Read {} from local store {}", rows_text(*call->answer), call->store()));
+        note_own_read(options.trace, *call->answer, call->store());
         co_return std::move(call->answer);
       }
       const Error& error = call->answer.error();
