@@ -66,6 +66,8 @@ bool is_as_it_was(const MetaState& state, TableIncarnation incarnation, const Ta
   return now != nullptr && now->epoch == tablet.epoch && now->range == tablet.range;
 }
 
+bool overlap(const RingRange& a, const RingRange& b) { return a.start < b.end && b.start < a.end; }
+
 /// What is in a range now; nothing if the table is gone.
 std::vector<Tablet> tablets_in(const MetaState& state, TableIncarnation incarnation,
                                const RingRange& range) {
@@ -73,7 +75,7 @@ std::vector<Tablet> tablets_in(const MetaState& state, TableIncarnation incarnat
   const TableInfo* table = state.table(incarnation);
   if (table == nullptr) return out;
   for (const Tablet& tablet : table->tablets.tablets())
-    if (tablet.range.start < range.end && range.start < tablet.range.end) out.push_back(tablet);
+    if (overlap(tablet.range, range)) out.push_back(tablet);
   return out;
 }
 
@@ -196,7 +198,8 @@ Task<void> RepairRunner::run_due(Target target) {
   busy_ = false;
 }
 
-void RepairRunner::repair_now(std::string keyspace, std::string table, Done done) {
+void RepairRunner::repair_now(std::string keyspace, std::string table,
+                              std::vector<RingRange> ranges, Done done) {
   const MetaSnapshot state = meta_.snapshot();
   std::vector<Target> targets;
   for (const auto& [id, info] : state->tables) {
@@ -204,8 +207,11 @@ void RepairRunner::repair_now(std::string keyspace, std::string table, Done done
     if ((!keyspace.empty() && info->keyspace != keyspace) ||
         (!table.empty() && info->name != table))
       continue;
-    for (const Tablet& tablet : info->tablets.tablets())
-      targets.push_back({info->incarnation, tablet});
+    for (const Tablet& tablet : info->tablets.tablets()) {
+      if (std::ranges::any_of(ranges,
+                              [&](const RingRange& range) { return overlap(tablet.range, range); }))
+        targets.push_back({info->incarnation, tablet});
+    }
   }
   tasks_.spawn(run_all(std::move(targets), std::move(done)));
 }

@@ -79,8 +79,10 @@ class RepairRunner {
   RepairRunner& operator=(const RepairRunner&) = delete;
   void start();
 
-  /// Repairs every tablet of the tables named ("": all) now, on whichever shards their repairs run.
-  void repair_now(std::string keyspace, std::string table, Done done);
+  /// Repairs every tablet of the tables named ("": all) that has a part of one of `ranges` now, on
+  /// whichever shards their repairs run.
+  void repair_now(std::string keyspace, std::string table, std::vector<RingRange> ranges,
+                  Done done);
 
   const RepairMetrics& metrics() const { return metrics_; }
 

@@ -5,6 +5,7 @@
 // it proposes a command to the metadata group (propose). It answers when that has happened, not
 // when it was accepted.
 #include <algorithm>
+#include <charconv>
 
 #include "partitioner/split_policy.h"
 #include "replication/membership/leaving.h"
@@ -36,6 +37,31 @@ auto finishing(const std::shared_ptr<StoreRound>& round, base::Reactor& main) {
   return [&main, round](Result<void> result) {
     main.post_from_any_thread([round, result = std::move(result)] { round->finish_one(result); });
   };
+}
+
+std::optional<int64_t> token_of(const std::string& text) {
+  int64_t token = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), token);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return token;
+}
+
+/// The positions after the token `start` up to the token `end`, as nodetool's -st and -et have them:
+/// over the end of the ring where `start` is above `end`. Empty: from, or to, the end of the ring.
+Result<std::vector<RingRange>> ranges_of_tokens(const std::string& start, const std::string& end) {
+  RingRange range;
+  for (const auto& [text, position] : {std::pair(&start, &range.start), {&end, &range.end}}) {
+    if (text->empty()) continue;
+    const std::optional<int64_t> token = token_of(*text);
+    if (!token)
+      return fail(ErrorCode::kInvalid, "a token is a whole number from -2^63 to 2^63-1: {}", *text);
+    *position = RingPosition::end_of_token(*token);
+  }
+  if (range.start < range.end) return std::vector<RingRange>{range};
+  if (range.start == range.end)
+    return fail(ErrorCode::kInvalid, "the tokens of start and end are equal");
+  return std::vector<RingRange>{{range.start, RingPosition::highest()},
+                                {RingPosition::lowest(), range.end}};
 }
 
 }  // namespace
@@ -141,8 +167,10 @@ void AdminService::order_repair(const HttpRequest& request, Respond respond) {
   const std::string keyspace = request.parameter("keyspace"), table = request.parameter("table");
   if (const auto named = check_named(keyspace, table); !named)
     return respond(http_error(404, named.error().message));
+  auto ranges = ranges_of_tokens(request.parameter("start_token"), request.parameter("end_token"));
+  if (!ranges) return respond(http_error(400, ranges.error().message));
   parts_.shards.front().data.repairs().repair_now(
-      keyspace, table,
+      keyspace, table, std::move(*ranges),
       [respond = std::move(respond)](const replication::RepairRunner::Summary& summary) {
         if (summary.failed != 0) {
           return respond(

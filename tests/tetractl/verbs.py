@@ -61,6 +61,31 @@ def order_status(path):
             headers = {"X-Tetrad-Token": Path(json.load(error)["token_file"]).read_text().strip()}
 
 
+def check_repaired_ranges(session):
+    """Of a table in several parts, only those are repaired that hold tokens of the range: (start, end]."""
+    def repaired(*line):
+        done = tetractl("repair", *line, "halves", "t", "--json")
+        return json.loads(done.stdout)["repaired"] if done.returncode == 0 else done.stdout + done.stderr
+
+    def halves():
+        return list(session.execute("SELECT id, range_end FROM system_tetrad.partitions WHERE keyspace_name = 'halves'"))
+    session.execute("CREATE KEYSPACE halves WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}")
+    session.execute("CREATE TABLE halves.t (k int PRIMARY KEY)")
+    for i in range(100):
+        session.execute("INSERT INTO halves.t (k) VALUES (%d)" % i)
+    case("split %d" % halves()[0].id)
+    check("it is split", wait_for(lambda: len(halves()) == 2), str(halves()))
+    ends = sorted(row.range_end for row in halves())
+    first, before, after, parts = str(ends[0]), str(ends[0] - 1), str(ends[0] + 1), len(ends)
+    check("a repair takes all parts of a table", repaired() == parts > 1, "%s of %s" % (repaired(), ends))
+    for line, expected in [(("-et", before), 1), (("-st", after), parts - 1), (("-st", before, "--end-token", after), 2),
+                           (("-st", after, "-et", before), parts), (("-st", "x"), "a token is a whole number"),
+                           (("-st", first, "-et", first), "are equal")]:
+        done = repaired(*line)
+        check("repair %s" % " ".join(line), done == expected if isinstance(expected, int) else expected in str(done), str(done))
+    session.execute("DROP KEYSPACE halves")
+
+
 def check_verify_unwatched():
     """A verification that nobody watches ends, too: the next one may begin."""
     first, end = order_status("verify"), time.time() + 30
@@ -149,7 +174,7 @@ def cluster_verbs():
     case("removenode " + live, "", 1)
 
 
-def data_verbs():
+def data_verbs(session):
     for word in "tablestats", "cfstats":
         case(word + " ks.t", r"\ATotal number of tables: 1\n-+\nKeyspace: ks\n\t\tTable: t\n\t\tSpace used \(live\): [1-9]\d*\n"
                                    r"\t\tLocal read count: [1-9]\d*\n\t\tLocal read latency: \d+\.\d{3} ms\n"
@@ -167,6 +192,8 @@ def data_verbs():
     case("compact nosuch", "there is no keyspace nosuch", 1)
     case("repair", "physical partitions repaired: [1-9]")
     case("repair -pr --full ks t u", "-pr changes nothing: .*")
+    case("repair -local -dc datacenter1 ks t", "-local changes nothing: .*\n.*-dc changes nothing: .*")
+    check_repaired_ranges(session)
     case("verify ks t", "all members hold the same")
     check_verify_unwatched()
     case("verify view ks nosuch", "there is no materialized view ks.nosuch", 1)
@@ -431,6 +458,15 @@ def leaving():
     check("two are left", len(as_json("status", "nodes")["nodes"]) == NODES - 1)
     described = as_json("describe-cluster", "nodes")
     check("and counted", described["nodes"] == NODES - 1, described)
+    # Alone, one of them names whom it misses; nobody need wait for the seed that left.
+    for node in range(1, NODES):
+        up("--kill", str(node))
+    log = TOP / "build/cluster" / FIRST / "node2/log.txt"
+    with subprocess.Popen([str(TOP / "tools/up"), "--first-address", FIRST, "--binaries", BIN, "--start", "2"], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as start:
+        said = r"no answer from %s:7000.*, %s.%d:7000 \(has left for good\)" % (re.escape(FIRST), re.escape(PREFIX), NODES)
+        check("a seed that has left is named as such", wait_for(lambda: re.search(said, log.read_text())), log.read_text()[-2000:])
+        start.terminate()
 
 
 def main():
@@ -441,7 +477,7 @@ def main():
         check("three nodes serve", started.returncode == 0, started.stdout + started.stderr)
         cluster, session = fill()
         cluster_verbs()
-        data_verbs()
+        data_verbs(session)
         node_verbs()
         client_verbs(session)
         figure_verbs()

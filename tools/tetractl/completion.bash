@@ -21,7 +21,7 @@ _tetractl() {
     decommission) options="--no-wait -f --force --cancel" ;;
     tablestats | cfstats) options="-H --human-readable" ;;
     compact) options="-s --split-output" ;;
-    repair) options="-pr --partitioner-range -full --full -seq --sequential -dcpar --dc-parallel -j --job-threads -tr --trace" ;;
+    repair) options="-st --start-token -et --end-token -local --in-local-dc -dc --in-dc -hosts --in-hosts -pr --partitioner-range -full --full -seq --sequential -dcpar --dc-parallel -j --job-threads -tr --trace" ;;
     verify) options="-e --extended-verify -f --force --mend" ;;
     recover) options="--accept-loss" ;;
     info) options="-T --tokens" ;;

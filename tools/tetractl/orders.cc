@@ -199,8 +199,11 @@ int leave(AdminClient& node, const Invocation& call, const std::string& host_id)
 // Answers when the last table is done; the sum is of all.
 int repair(AdminClient& node, const Invocation& call) {
   uint64_t repaired = 0;
-  for (const Parameters& parameters : table_by_table(call))
+  for (Parameters parameters : table_by_table(call)) {
+    parameters.push_back({"start_token", call.text("start-token")});
+    parameters.push_back({"end_token", call.text("end-token")});
     repaired += node.order("/repair", parameters).at("repaired").get<uint64_t>();
+  }
   if (call.as_json)
     fmt::print("{}\n", json({{"repaired", repaired}}).dump(2));
   else

@@ -20,14 +20,20 @@ constexpr Option kNoWait{"--no-wait", "", "Begin it and return"};
 constexpr Option kResolve{"-r --resolve-ip", "", "", "nodes are known by their addresses"};
 constexpr std::string_view kAllReplicas = "all replicas are compared, in ranges, one at a time";
 
-// nodetool's, all without effect: see kAllReplicas.
+// nodetool's; those without effect: see kAllReplicas.
 std::vector<Option> repair_options() {
-  return {{"-pr --partitioner-range", "", "", kAllReplicas},
-          {"-full --full", "", "", kAllReplicas},
-          {"-seq --sequential", "", "", kAllReplicas},
-          {"-dcpar --dc-parallel", "", "", kAllReplicas},
-          {"-j --job-threads", "COUNT", "", kAllReplicas},
-          {"-tr --trace", "", "", "the node's log tells what was repaired"}};
+  return {
+      {"-st --start-token", "TOKEN", "Only physical partitions that hold tokens after this one"},
+      {"-et --end-token", "TOKEN", "Only those that hold tokens up to this one"},
+      {"-local --in-local-dc", "", "", kAllReplicas},
+      {"-dc --in-dc", "NAME", "", kAllReplicas},
+      {"-hosts --in-hosts", "HOST", "", kAllReplicas},
+      {"-pr --partitioner-range", "", "", kAllReplicas},
+      {"-full --full", "", "", kAllReplicas},
+      {"-seq --sequential", "", "", kAllReplicas},
+      {"-dcpar --dc-parallel", "", "", kAllReplicas},
+      {"-j --job-threads", "COUNT", "", kAllReplicas},
+      {"-tr --trace", "", "", "the node's log tells what was repaired"}};
 }
 
 // Each function has the verbs of one theme; verbs() sets the theme and joins them in the order of
