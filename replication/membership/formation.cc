@@ -15,6 +15,7 @@
 #include "replication/membership/formation.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/data_mutants.h"
 #include "base/sleep.h"
@@ -334,10 +335,13 @@ Bytes Formation::join_request() const {
 Task<Formation::Asked> Formation::ask_to_be_known() {
   // Seeds and members, each once.
   std::vector<Endpoint> places = other_seeds();
+  std::set<Endpoint> members, former;
   for (const auto& [host, node] : meta_.snapshot()->nodes) {
-    if (host == identity_.host || node.state == NodeState::kRemoved) continue;
-    places.push_back(make_endpoint(node.address, node.internode_port));
+    if (host == identity_.host) continue;
+    (node.state == NodeState::kRemoved ? former : members)
+        .insert(make_endpoint(node.address, node.internode_port));
   }
+  places.insert(places.end(), members.begin(), members.end());
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
   std::string silent;
@@ -349,6 +353,8 @@ Task<Formation::Asked> Formation::ask_to_be_known() {
     SeedAnswer answer = co_await identify(place);
     if (!answer.said && !answer.is_older) {
       silent += (silent.empty() ? "" : ", ") + place;
+      // A seed, that is, and it need not come back.
+      if (former.contains(place) && !members.contains(place)) silent += " (has left for good)";
       if (!answer.refusal.empty()) silent += " (" + answer.refusal + ")";
     }
     if (answer.said) {
