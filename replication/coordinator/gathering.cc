@@ -202,6 +202,8 @@ std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
   gathering->deadline = options.deadline;
   gathering->trace = options.trace;
   gathering->reactor = &reactor_;
+  if (need < gathering->candidates.size() && pace_of(command).times_next())
+    gathering->timed_from_us = reactor_.now_us();
   for (size_t i = 0; i < need && gathering->next < gathering->candidates.size(); ++i) {
     ask(gathering, digests && i != 0);
   }
@@ -215,7 +217,7 @@ void CoordinatorImpl::speculate_later(const std::shared_ptr<Gathering>& gatherin
   if (gathering->complete() || gathering->next >= gathering->candidates.size()) return;
   const std::weak_ptr<Gathering> weak = gathering;
   gathering->speculation =
-      reactor_.call_at(reactor_.now_us() + options_.speculative_retry_us, [this, weak] {
+      reactor_.call_at(reactor_.now_us() + pace_of(gathering->command).patience_us(), [this, weak] {
         const auto now = weak.lock();
         if (now == nullptr) return;
         now->speculation = 0;
@@ -229,6 +231,10 @@ void CoordinatorImpl::speculate_later(const std::shared_ptr<Gathering>& gatherin
 }
 
 void CoordinatorImpl::note_pace(const Gathering& gathering) {
+  if (gathering.timed_from_us != 0) {
+    const base::MonotonicUs now_us = reactor_.now_us();
+    pace_of(gathering.command).note(now_us - gathering.timed_from_us, now_us);
+  }
   if (gathering.waited_for == 0 && slow_replicas_.is_empty()) return;
   const std::vector<StoreAddress> answered = gathering.answered();
   if (gathering.waited_for == 0) {
@@ -246,7 +252,8 @@ void CoordinatorImpl::note_pace(const Gathering& gathering) {
       is_before_an_answer = true;
     else if (is_before_an_answer && i < gathering.waited_for &&
              !has(gathering.failed_replicas, replica))
-      slow_replicas_.note_late(replica, reactor_.now_us());
+      slow_replicas_.note_late(replica, pace_of(gathering.command).patience_us(),
+                               reactor_.now_us());
   }
 }
 

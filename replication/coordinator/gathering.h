@@ -43,6 +43,7 @@ struct CoordinatorImpl::Gathering : std::enable_shared_from_this<Gathering> {
   // True: complete. False: it cannot be any more.
   base::OneShot<bool> done;
   base::Reactor* reactor = nullptr;
+  base::MonotonicUs timed_from_us = 0;  // 0: it is not timed
   // The timer that asks one more; 0: none runs.
   base::Reactor::TimerId speculation = 0;
 

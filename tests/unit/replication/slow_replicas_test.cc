@@ -20,6 +20,7 @@ std::vector<StoreAddress> asked(SlowReplicas& slow, base::MonotonicUs now_us) {
   return candidates;
 }
 
+constexpr int64_t kWaitedUs = 30'000;
 const std::vector<StoreAddress> kUsual = {replica(1), replica(2), replica(3), replica(4)};
 const std::vector<StoreAddress> kSecondLast = {replica(1), replica(3), replica(4), replica(2)};
 
@@ -29,14 +30,14 @@ TEST_CASE("a slow replica is asked last, and tried by one read in fifty at most"
   SlowReplicas slow;
   base::MonotonicUs now_us = 5'000'000;
   CHECK(asked(slow, now_us) == kUsual);
-  slow.note_late(replica(2), now_us);
+  slow.note_late(replica(2), kWaitedUs, now_us);
   // A hundred thousand reads in a hundred seconds, of which each that asks it is late.
   int tried = 0;
   for (int i = 0; i < 100'000; ++i, now_us += 1'000) {
     const auto candidates = asked(slow, now_us);
     if (candidates == kUsual) {
       ++tried;
-      slow.note_late(replica(2), now_us + 500);
+      slow.note_late(replica(2), kWaitedUs, now_us + 500);
     } else {
       CHECK(candidates == kSecondLast);
     }
@@ -48,14 +49,14 @@ TEST_CASE("a slow replica is asked last, and tried by one read in fifty at most"
   for (int i = 0; i < 1'000; ++i, now_us += 20'000'000) {
     if (asked(slow, now_us) != kUsual) continue;
     ++tried;
-    slow.note_late(replica(2), now_us + 500);
+    slow.note_late(replica(2), kWaitedUs, now_us + 500);
   }
   CHECK(tried == 20);
 }
 
 TEST_CASE("a replica that was slow is as all others once it has answered in time") {
   SlowReplicas slow;
-  slow.note_late(replica(2), 0);
+  slow.note_late(replica(2), kWaitedUs, 0);
   // Asked for want of others.
   slow.note_in_time(replica(2));
   for (int i = 0; i < 60; ++i) CHECK(asked(slow, 900'000) == kSecondLast);
@@ -69,14 +70,30 @@ TEST_CASE("a replica that was slow is as all others once it has answered in time
 
 TEST_CASE("reads that had asked a slow replica before the first was late count once") {
   SlowReplicas slow;
-  for (int i = 0; i < 100; ++i) slow.note_late(replica(2), 0);
+  for (int i = 0; i < 100; ++i) slow.note_late(replica(2), kWaitedUs, 0);
   for (int i = 0; i < 60; ++i) CHECK(asked(slow, 0) == kSecondLast);
   CHECK(asked(slow, 1'000'000) == kUsual);
 }
 
+TEST_CASE("a replica that is late by little is slow when it answers nobody in time meanwhile") {
+  SlowReplicas slow;
+  slow.note_late(replica(2), 2'000, 10'000);
+  slow.note_late(replica(2), 2'000, 30'000);
+  CHECK(asked(slow, 30'000) == kUsual);
+  slow.note_late(replica(2), 2'000, 33'000);
+  CHECK(asked(slow, 33'000) == kSecondLast);
+
+  SlowReplicas pausing;
+  pausing.note_late(replica(2), 2'000, 10'000);
+  pausing.note_in_time(replica(2));
+  CHECK(pausing.is_empty());
+  pausing.note_late(replica(2), 2'000, 33'000);
+  CHECK(asked(pausing, 33'000) == kUsual);
+}
+
 TEST_CASE("a slow replica that is no candidate any more is forgotten") {
   SlowReplicas slow;
-  slow.note_late(replica(9), 0);
+  slow.note_late(replica(9), kWaitedUs, 0);
   CHECK(asked(slow, 59'000'000) == kUsual);
   CHECK_FALSE(slow.is_empty());
   CHECK(asked(slow, 61'000'000) == kUsual);
@@ -85,8 +102,8 @@ TEST_CASE("a slow replica that is no candidate any more is forgotten") {
 
 TEST_CASE("several slow replicas keep their order behind the others") {
   SlowReplicas slow;
-  slow.note_late(replica(3), 0);
-  slow.note_late(replica(1), 0);
+  slow.note_late(replica(3), kWaitedUs, 0);
+  slow.note_late(replica(1), kWaitedUs, 0);
   CHECK(asked(slow, 0) ==
         std::vector<StoreAddress>{replica(2), replica(4), replica(1), replica(3)});
 }
