@@ -112,6 +112,13 @@ VirtualCell inet(const std::string& address) {
   return parsed ? VirtualCell(Bytes(parsed->address())) : kNull;
 }
 
+VirtualCell inet_set(const std::vector<std::string>& addresses) {
+  std::vector<std::string> values;
+  for (const std::string& address : addresses)
+    if (const VirtualCell value = inet(address)) values.push_back(*value);
+  return text_set(std::move(values));
+}
+
 VirtualCell text_set(std::vector<std::string> values) {
   std::sort(values.begin(), values.end());
   const std::vector<BytesView> views(values.begin(), values.end());

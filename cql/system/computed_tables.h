@@ -76,6 +76,8 @@ inline VirtualCell flag(bool value) { return make_boolean(value); }
 inline VirtualCell real(double value) { return make_double(value); }
 /// Null when it is no address.
 VirtualCell inet(const std::string& address);
+/// Without those that are none.
+VirtualCell inet_set(const std::vector<std::string>& addresses);
 VirtualCell text_set(std::vector<std::string> values);
 VirtualCell text_list(const std::vector<std::string>& values);
 VirtualCell text_map(const std::map<std::string, std::string>& map);

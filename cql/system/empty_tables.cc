@@ -111,7 +111,7 @@ std::vector<EmptyTable> tables_of_system() {
   };
 }
 
-/// Of the keyspace `system_distributed`: what Cassandra keeps of repairs and of denied partitions.
+/// Of the keyspace `system_distributed`: what Cassandra keeps of repairs that were ordered, and of denied partitions.
 std::vector<EmptyTable> tables_of_others() {
   return {
       {"system_distributed",
@@ -129,23 +129,6 @@ std::vector<EmptyTable> tables_of_others() {
       {"system_distributed",
        "partition_denylist",
        {{"ks_name", "text", "pk"}, {"table_name", "text", "pk"}, {"key", "blob", "ck"}}},
-      {"system_distributed",
-       "repair_history",
-       {{"keyspace_name", "text", "pk"},
-        {"columnfamily_name", "text", "pk"},
-        {"id", "timeuuid", "ck"},
-        {"coordinator", "inet"},
-        {"coordinator_port", "int"},
-        {"exception_message", "text"},
-        {"exception_stacktrace", "text"},
-        {"finished_at", "timestamp"},
-        {"parent_id", "timeuuid"},
-        {"participants", "set<inet>"},
-        {"participants_v2", "set<text>"},
-        {"range_begin", "text"},
-        {"range_end", "text"},
-        {"started_at", "timestamp"},
-        {"status", "text"}}},
   };
 }
 

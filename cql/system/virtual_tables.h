@@ -63,6 +63,8 @@ void define_throughput_table(ComputedTables& tables, replication::MetaService& m
 
 /// Of system_tetrad: partitions, moves, partition_skew and key_location.
 void define_placement_tables(ComputedTables& tables, replication::MetaService& meta);
+/// system_distributed.repair_history.
+void define_repair_tables(ComputedTables& tables, replication::MetaService& meta);
 
 /// One per shard, with the shard's `meta`, which outlives the object, as does what `of_node` asks.
 /// Null: there is no server, and none of its tables.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls every verb of tetractl on a real cluster: exit codes, the shape of what is printed, JSON, wrong words."""
+import datetime
 import json
 import os
 import re
@@ -78,6 +79,11 @@ def check_repaired_ranges(session):
     ends = sorted(row.range_end for row in halves())
     first, before, after, parts = str(ends[0]), str(ends[0] - 1), str(ends[0] + 1), len(ends)
     check("a repair takes all parts of a table", repaired() == parts > 1, "%s of %s" % (repaired(), ends))
+    history = "SELECT * FROM system_distributed.repair_history WHERE keyspace_name = 'halves' AND columnfamily_name = 't'"
+    listed, again = (list(session.execute(history)) for _ in range(2))
+    check("and repair_history has each", sorted(int(row.range_end) for row in listed) == ends and listed == again and all(
+        row.status == "SUCCESS" and len(row.participants) == NODES and row.participants_v2 == {"%s:7000" % host for host in row.participants}
+        and abs(row.started_at.replace(tzinfo=datetime.timezone.utc).timestamp() - time.time()) < 60 for row in listed), str(listed))
     for line, expected in [(("-et", before), 1), (("-st", after), parts - 1), (("-st", before, "--end-token", after), 2),
                            (("-st", after, "-et", before), parts), (("-st", "x"), "a token is a whole number"),
                            (("-st", first, "-et", first), "are equal")]:

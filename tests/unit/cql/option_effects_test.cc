@@ -85,7 +85,7 @@ TEST_CASE_METHOD(Fixture, "tables of Cassandra's about what is not here are ther
        {"system.available_ranges", "system.batches", "system.compaction_history", "system.paxos",
         "system.peer_events_v2", "system.prepared_statements", "system.repairs",
         "system.sstable_activity_v2", "system_auth.role_members", "system_auth.role_permissions",
-        "system_distributed.repair_history"}) {
+        "system_distributed.parent_repair_history"}) {
     CAPTURE(table);
     CHECK(rows(std::string("SELECT * FROM ") + table).empty());
   }
