@@ -301,8 +301,8 @@ Result<void> check_sai_index(const TableSchema& table, const ColumnSchema& colum
                 column.name);
   }
   TETRAD_TRY_VOID(check_analysis(column, target, options));
-  const bool is_element = target != IndexTarget::kSimple && target != IndexTarget::kFull;
-  if (!is_element) TETRAD_TRY_VOID(check_vector_options(*column.type, options));
+  if (target != IndexTarget::kEntries)
+    TETRAD_TRY_VOID(check_vector_options(*indexed_type(*column.type, target), options));
   std::vector<TypePtr> types;
   if (target == IndexTarget::kEntries) {
     types = {column.type->key(), column.type->value()};

@@ -67,6 +67,7 @@ class AssignmentReader {
     if (type->is_counter()) {
       if (source_.value.is_null())
         return fail(ErrorCode::kInvalid, "Invalid null value for counter increment/decrement");
+      TETRAD_TRY_VOID(expressions_.term(source_.value, whole()));  // its error comes first
       return fail(ErrorCode::kInvalid,
                   "Cannot set the value of counter column {} (counters can only be "
                   "incremented/decremented, not set)",

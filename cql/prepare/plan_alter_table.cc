@@ -94,9 +94,6 @@ Result<void> check_added_column(const ColumnSchema& column, const TableSchema& t
 Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& keyspace,
                          const PlanInput& input, TableSchema& table,
                          std::vector<ColumnSchema>& columns, bool& changed) {
-  if (table.is_compact_storage) {
-    return fail(ErrorCode::kInvalid, "Cannot add new column to a COMPACT STORAGE table");
-  }
   for (const auto& definition : action.columns) {
     const std::string& name = definition.name.text;
     ColumnSchema column;
@@ -112,6 +109,9 @@ Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& ke
       return fail(ErrorCode::kInvalid, "Column with name '{}' already exists", name);
     }
     TETRAD_TRY(column.type, resolve_type(definition.type, keyspace));
+    if (table.is_compact_storage) {
+      return fail(ErrorCode::kInvalid, "Cannot add new column to a COMPACT STORAGE table");
+    }
     TETRAD_TRY_VOID(check_nesting(*column.type));
     column.kind = definition.is_static ? ColumnKind::kStatic : ColumnKind::kRegular;
     TETRAD_TRY_VOID(check_added_column(column, table));

@@ -415,7 +415,8 @@ class ModifyPreparer {
                   "in order to {}",
                   what);
     };
-    if (table_->has_hidden_clustering()) return {};  // its columns are static ones
+    // Its columns are static ones, and Cassandra has no row of it to delete.
+    if (table_->has_hidden_clustering() && !made_->deletes_rows_) return {};
     if (made_->writes_rows_) return refused("delete non static columns");
     if (made_->conditions_.on_regular) return refused("use IF condition on non static columns");
     return {};

@@ -215,8 +215,9 @@ class Restrictions::Builder {
       }
       return merge(*present, std::move(restriction), " ,");
     }
-    if (!all.empty() && !allow_filtering_ &&
-        !(may_use_indexes() && has_index(table_, *restriction))) {
+    const bool needs_order =
+        !allow_filtering_ && !(may_use_indexes() && has_index(table_, *restriction));
+    if (!all.empty() && needs_order) {
       const Restriction& last = *all.back();
       if (last.kind == Restriction::Kind::kSlice &&
           restriction->first().position > last.first().position) {
@@ -225,17 +226,16 @@ class Restrictions::Builder {
                     "restricted by a non-EQ relation)",
                     restriction->first().name, last.first().name);
       }
-      if (restriction->first().position < last.first().position &&
-          restriction->kind == Restriction::Kind::kSlice) {
-        return fail(ErrorCode::kInvalid,
-                    "PRIMARY KEY column \"{}\" cannot be restricted (preceding column \"{}\" is "
-                    "restricted by a non-EQ relation)",
-                    last.first().name, restriction->first().name);
-      }
     }
     const auto place = std::ranges::find_if(all, [&](const RestrictionPtr& present) {
       return present->first().position > restriction->first().position;
     });
+    if (place != all.end() && restriction->kind == Restriction::Kind::kSlice && needs_order) {
+      return fail(ErrorCode::kInvalid,
+                  "PRIMARY KEY column \"{}\" cannot be restricted (preceding column \"{}\" is "
+                  "restricted by a non-EQ relation)",
+                  (*place)->first().name, restriction->first().name);
+    }
     all.insert(place, std::move(restriction));
     return {};
   }
@@ -334,7 +334,9 @@ class Restrictions::Builder {
 
   /// After all else: what the indexes serve, and which one is looked at.
   Result<void> check_index_use() {
-    if (result_.uses_index_ && result_.has_partition_key_in()) {
+    // Beside token() a part of the key only tests rows.
+    const bool only_tests = result_.is_key_range_ && result_.token_ != nullptr;
+    if (result_.uses_index_ && result_.has_partition_key_in() && !only_tests) {
       return fail(ErrorCode::kInvalid,
                   "Select on indexed columns and with IN clause for the PRIMARY KEY are not "
                   "supported");
