@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tables of system_views about what a node has counted: messages to and from others.
+import pytest
+from cassandra import ConsistencyLevel
+from cassandra.cluster import ExecutionProfile
+from cassandra.policies import WhiteListRoundRobinPolicy
+from cassandra.query import SimpleStatement
+from conftest import HOSTS, wait_until
+
+needs_peers = pytest.mark.skipif(len(HOSTS) < 2, reason="one node has no peers")
+
+
+@pytest.fixture(scope="module")
+def node(module_connector):
+    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy(HOSTS[:1]), request_timeout=30)
+    return module_connector.session(hosts=HOSTS[:1], profile=profile)
+
+
+@pytest.fixture(scope="module")
+def counted(tetrad):
+    tetrad.execute("CREATE TABLE IF NOT EXISTS counted (k int, c int, v int, w int, PRIMARY KEY (k, c))")
+    return tetrad.keyspace
+
+
+def peers(node, table):
+    return {str(row.address): row for row in node.execute(f"SELECT * FROM system_views.{table}")}
+
+
+@needs_peers
+def test_a_node_counts_what_it_sends_to_each_other_one(node, counted):
+    wait_until(lambda: set(peers(node, "internode_outbound")) == set(HOSTS[1:]), 30, "a row for each other node")
+    before = peers(node, "internode_outbound")
+    insert = SimpleStatement(f"INSERT INTO {counted}.counted (k, c, v) VALUES (1, 1, 1)", consistency_level=ConsistencyLevel.ALL)
+    for _ in range(100):
+        node.execute(insert)
+    after = peers(node, "internode_outbound")
+    assert sum(row.sent_count for row in after.values()) >= sum(row.sent_count for row in before.values()) + 100
+    for address, row in after.items():
+        assert row.port > 0 and row.dc and row.rack
+        assert row.sent_count >= before[address].sent_count and row.sent_bytes > 80 * row.sent_count
+        assert 0 < row.active_connections <= row.successful_connection_attempts <= row.connection_attempts
+        assert row.pending_count >= 0 and row.pending_bytes == row.using_bytes
+        assert row.error_count >= 0 and row.overload_count >= 0 and row.expired_count == 0 == row.expired_bytes
+        assert row.using_reserve_bytes is None
+
+
+@needs_peers
+def test_a_node_counts_what_comes_from_each_other_one(node, counted):
+    wait_until(lambda: set(peers(node, "internode_inbound")) == set(HOSTS[1:]), 30, "a row for each other node")
+    before = peers(node, "internode_inbound")
+    read = SimpleStatement(f"SELECT v FROM {counted}.counted WHERE k = 1", consistency_level=ConsistencyLevel.ALL)
+    for _ in range(100):
+        node.execute(read)
+    after = peers(node, "internode_inbound")
+    assert sum(row.received_count for row in after.values()) >= sum(row.received_count for row in before.values()) + 100
+    for address, row in after.items():
+        assert row.received_count >= before[address].received_count and row.received_bytes > 80 * row.received_count
+        assert (row.processed_count, row.processed_bytes) == (row.received_count, row.received_bytes)
+        assert row.error_count == row.corrupt_frames_recovered == row.corrupt_frames_unrecovered == 0
+        assert row.scheduled_count == row.throttled_count == row.throttled_nanos == 0
+        assert row.expired_count is None and row.using_bytes is None
+    [address, row] = next(iter(after.items()))
+    query = "SELECT dc, rack FROM system_views.internode_inbound WHERE address = %s AND port = %s"
+    assert [tuple(found) for found in node.execute(query, (address, row.port))] == [(row.dc, row.rack)]
+
+
+@needs_peers
+def test_attempts_to_reach_a_node_that_is_down_are_counted(node, counted, node_control):
+    def row():
+        return peers(node, "internode_outbound")[node_control.address]
+
+    wait_until(lambda: node_control.address in peers(node, "internode_outbound"), 30, "it is a peer")
+    before = row()
+    node_control.kill()
+    wait_until(
+        lambda: row().active_connections == 0 and row().connection_attempts > before.connection_attempts,
+        60,
+        "an attempt fails",
+    )
+    away = row()
+    assert away.error_count > before.error_count and away.sent_count >= before.sent_count
+    node_control.start()
+    wait_until(lambda: row().successful_connection_attempts > before.successful_connection_attempts, 120, "it is back")
+    back = row()
+    assert back.connection_attempts > back.successful_connection_attempts and back.active_connections > 0
