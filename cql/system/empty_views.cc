@@ -2,7 +2,7 @@
 // Tables of system_views that stay empty: about things that Tetrad does not have, or does not know.
 // Monitoring reads them; a row would be made up.
 //
-//   batches, tombstones          not counted one by one
+//   tombstones                   not counted one by one
 //   partitions, sstables         files are a store's, with rows of all tables; so are compactions
 //   streams, repairs             have no sessions that a client could follow
 //   caches of roles              roles are in memory whole
@@ -22,12 +22,6 @@ struct EmptyView {
 /// One table, by name: no entry depends on another one, so it stands in one piece.
 std::vector<EmptyView> views() {
   return {
-      {"batch_metrics",
-       {{"name", "text", "pk"},
-        {"max", "bigint"},
-        {"p50th", "double"},
-        {"p999th", "double"},
-        {"p99th", "double"}}},
       {"cidr_filtering_metrics_latencies",
        {{"name", "text", "pk"},
         {"max", "double"},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tables of system_views about what a node has counted: messages to and from others.
+# Tables of system_views about what a node has counted: messages to and from others, batches.
 import pytest
 from cassandra import ConsistencyLevel
 from cassandra.cluster import ExecutionProfile
@@ -19,6 +19,7 @@ def node(module_connector):
 @pytest.fixture(scope="module")
 def counted(tetrad):
     tetrad.execute("CREATE TABLE IF NOT EXISTS counted (k int, c int, v int, w int, PRIMARY KEY (k, c))")
+    tetrad.execute("CREATE TABLE IF NOT EXISTS counters (k int PRIMARY KEY, n counter)")
     return tetrad.keyspace
 
 
@@ -83,3 +84,26 @@ def test_attempts_to_reach_a_node_that_is_down_are_counted(node, counted, node_c
     wait_until(lambda: row().successful_connection_attempts > before.successful_connection_attempts, 120, "it is back")
     back = row()
     assert back.connection_attempts > back.successful_connection_attempts and back.active_connections > 0
+
+
+def batch_metrics(node):
+    return {row.name: row for row in node.execute("SELECT * FROM system_views.batch_metrics")}
+
+
+def test_partitions_of_batches_are_counted_by_kind(node, counted):
+    names = {f"partitions_per_{kind}_batch" for kind in ("counter", "logged", "unlogged")}
+    assert set(batch_metrics(node)) == names
+    add = "UPDATE {}.counters SET n = n + 1 WHERE k = {}; "
+    put = "INSERT INTO {}.counted (k, c, v) VALUES ({}, 1, 1); "
+    for kind, begin, part, partitions in [
+        ("counter", "BEGIN COUNTER BATCH ", add, 23),
+        ("logged", "BEGIN BATCH ", put, 37),
+        ("unlogged", "BEGIN UNLOGGED BATCH ", put, 51),
+    ]:
+        parts = [part.format(counted, k) for k in range(partitions)]
+        text = begin + "".join(parts + parts) + "APPLY BATCH"  # two parts of each partition
+        for _ in range(10):
+            node.execute(text)
+        row = batch_metrics(node)[f"partitions_per_{kind}_batch"]
+        assert partitions <= row.max
+        assert 1 <= row.p50th <= row.p99th <= row.p999th <= row.max
