@@ -2,7 +2,6 @@
 // Tables of system_views that stay empty: about things that Tetrad does not have, or does not know.
 // Monitoring reads them; a row would be made up.
 //
-//   tombstones                   not counted one by one
 //   partitions, sstables         files are a store's, with rows of all tables; so are compactions
 //   streams, repairs             have no sessions that a client could follow
 //   caches of roles              roles are in memory whole
@@ -255,14 +254,6 @@ std::vector<EmptyView> views_of_repair() {
 
 void define_empty_views(ComputedTables& tables) {
   constexpr const char* kViews = "system_views";
-  tables.define(kViews, "tombstones_per_read",
-                {{"keyspace_name", "text", "pk"},
-                 {"table_name", "text", "pk"},
-                 {"count", "bigint"},
-                 {"max", "double"},
-                 {"p50th", "double"},
-                 {"p99th", "double"}},
-                no_rows);
   for (const auto& of : {views(), views_of_repair()})
     for (const EmptyView& view : of) tables.define(kViews, view.name, view.columns, no_rows);
 }

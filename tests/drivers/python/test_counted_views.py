@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tables of system_views about what a node has counted: messages to and from others, batches.
+# Tables of system_views about what a node has counted: messages to and from others, batches, tombstones of reads.
 import pytest
 from cassandra import ConsistencyLevel
 from cassandra.cluster import ExecutionProfile
@@ -107,3 +107,33 @@ def test_partitions_of_batches_are_counted_by_kind(node, counted):
         row = batch_metrics(node)[f"partitions_per_{kind}_batch"]
         assert partitions <= row.max
         assert 1 <= row.p50th <= row.p99th <= row.p999th <= row.max
+
+
+def test_the_tombstones_of_reads_are_counted(node, counted):
+    def figures():
+        query = "SELECT * FROM system_views.tombstones_per_read WHERE keyspace_name = %s AND table_name = 'pits'"
+        [row] = node.execute(query, (counted,))
+        return row
+
+    node.execute(f"CREATE TABLE IF NOT EXISTS {counted}.pits (k int, c int, v int, w int, PRIMARY KEY (k, c))")
+    fresh = figures()
+    assert (fresh.count, fresh.max, fresh.p50th, fresh.p99th) == (0, 0, 0, 0)
+    # At ALL, since then this node has read what it is a replica of.
+    reads = [SimpleStatement(f"SELECT * FROM {counted}.pits WHERE k = {k}", consistency_level=ConsistencyLevel.ALL) for k in range(30)]
+    for k in range(30):
+        node.execute(f"INSERT INTO {counted}.pits (k, c, v) VALUES ({k}, 1, 1)")
+    for read in reads:
+        node.execute(read)
+    assert figures().count > 0 and figures().max == 0
+    for k in range(30):
+        for c in range(40):
+            what = "w" if c % 2 else ""  # a cell, or the row
+            node.execute(f"DELETE {what} FROM {counted}.pits WHERE k = {k} AND c = {100 + c}")
+    for _ in range(10):
+        for read in reads:
+            assert [row.c for row in node.execute(read)] == [1]
+    found = figures()
+    assert found.count >= 10
+    # A statement may read a partition in two parts, each of which counts.
+    assert 10 <= found.p50th <= found.p99th <= found.max <= 50
+    assert found.max >= 20
