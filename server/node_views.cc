@@ -425,7 +425,8 @@ cql::NodeTables make_node_views(const NodeViewSources& from) {
       hot_keys_table(from),       pending_hints_table(from), queries_table(from),
       settings_table(from),       snapshots_table(from),     system_logs_table(from),
       thread_pools_table(from)};
-  for (const auto& more : {build_views(from), table_views(from)})
+  for (const auto& more :
+       {build_views(from), table_views(from), peer_views(from), batch_views(from)})
     tables.insert(tables.end(), more.begin(), more.end());
   return std::make_shared<const std::vector<NodeTable>>(std::move(tables));
 }

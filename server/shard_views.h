@@ -61,6 +61,10 @@ inline std::string utf8(std::string text) {
 std::vector<cql::NodeTable> build_views(const NodeViewSources& from);
 /// Of system_views: latencies of tables, and what their reads find.
 std::vector<cql::NodeTable> table_views(const NodeViewSources& from);
+/// Of system_views: messages to and from each other node.
+std::vector<cql::NodeTable> peer_views(const NodeViewSources& from);
+/// Of system_views: batches.
+std::vector<cql::NodeTable> batch_views(const NodeViewSources& from);
 /// system_tetrad.hot_keys: what gets most work.
 cql::NodeTable hot_keys_table(const NodeViewSources& from);
 /// system_tetrad.advice: what is uneven, and what would change it.

@@ -63,18 +63,18 @@ NodeTable latency_table(const NodeViewSources& from, std::string name, TableFigu
                         });
 }
 
-/// A bucket's bound is above the rows in it by one at least.
-double rows_at(const TableMeasure& of, double part) {
+/// A bucket's bound is above the values in it by one at least.
+double number_at(const TableMeasure& of, double part) {
   return std::max(of.recent.at(part) - 1, 0.0);
 }
 
-NodeTable rows_per_read_table(const NodeViewSources& from) {
+NodeTable per_read_table(const NodeViewSources& from, std::string name, TableFigure figure) {
   return measured_table(
-      from, "rows_per_read", TableFigure::kRowsOfRead,
+      from, std::move(name), figure,
       {{"count", "bigint"}, {"max", "double"}, {"p50th", "double"}, {"p99th", "double"}},
       [](const TableMeasure& of) -> VirtualRow {
-        return {big(static_cast<int64_t>(of.count)), real(rows_at(of, 1)), real(rows_at(of, 0.5)),
-                real(rows_at(of, 0.99))};
+        return {big(static_cast<int64_t>(of.count)), real(number_at(of, 1)),
+                real(number_at(of, 0.5)), real(number_at(of, 0.99))};
       });
 }
 
@@ -87,7 +87,8 @@ std::vector<NodeTable> table_views(const NodeViewSources& from) {
           latency_table(from, "local_read_latency", TableFigure::kLocalRead),
           latency_table(from, "local_scan_latency", TableFigure::kLocalScan),
           latency_table(from, "local_write_latency", TableFigure::kLocalWrite),
-          rows_per_read_table(from)};
+          per_read_table(from, "rows_per_read", TableFigure::kRowsOfRead),
+          per_read_table(from, "tombstones_per_read", TableFigure::kTombstonesOfRead)};
 }
 
 }  // namespace tetrad::server

@@ -15,6 +15,7 @@
 #include <limits>
 #include <utility>
 
+#include "cql/execute/batch_figures.h"
 #include "cql/execute/disk_guard.h"
 #include "cql/execute/execute_conditional.h"
 #include "cql/execute/execute_counter.h"
@@ -166,6 +167,8 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
   if (mutations.empty()) co_return StatementResult();
   const TableSchema& table = parts.front().statement->table();
   TETRAD_CO_TRY_VOID(check_batch_size(context, type, table, mutations));
+  if (context.batches != nullptr)
+    context.batches->note(type, mutations.size(), context.reactor.now_us());
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, table, context.settings));
   TETRAD_CO_TRY_VOID(check_replica_disks(context, mutations));
   if (is_limited(context, mutations)) {

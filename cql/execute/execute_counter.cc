@@ -11,8 +11,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
+#include "cql/execute/batch_figures.h"
 #include "cql/execute/cell_maker.h"
 #include "cql/execute/disk_guard.h"
 #include "cql/execute/join_mutations.h"
@@ -80,6 +83,14 @@ std::vector<CounterIncrement> join_increments(std::vector<CounterIncrement> incr
     std::ranges::move(increment.rows, std::back_inserter(to.rows));
   }
   return out;
+}
+
+/// Increments and deletions may be of one.
+size_t partitions_of(std::span<const storage::Mutation> likeness) {
+  std::set<std::tuple<TableIncarnation, RingPosition, BytesView>> partitions;
+  for (const storage::Mutation& of : likeness)
+    partitions.emplace(of.incarnation, of.position, of.partition_key);
+  return partitions.size();
 }
 
 }  // namespace
@@ -186,6 +197,8 @@ Task<Result<StatementResult>> run_counters(ExecuteContext& context,
   std::vector<storage::Mutation> likeness = likeness_of(increments);
   likeness.insert(likeness.end(), deletions.begin(), deletions.end());
   if (likeness.empty()) co_return StatementResult();
+  if (is_batch && context.batches != nullptr)
+    context.batches->note(BatchType::kCounter, partitions_of(likeness), context.reactor.now_us());
   TETRAD_CO_TRY_VOID(check_mutation_sizes(likeness, table, context.settings));
   TETRAD_CO_TRY_VOID(check_replica_disks(context, likeness));
   if (is_limited(context, likeness)) {

@@ -192,6 +192,7 @@ ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, in
                          {},       {},           0,        notes.trace};
   context.throughput = options_.throughput;
   context.disk_guard = &disk_guard_;
+  context.batches = &metrics_.batches;
   context.options.consistency = parameters.consistency;
   if (parameters.serial_consistency)
     context.options.serial_consistency = *parameters.serial_consistency;

@@ -18,6 +18,7 @@
 #include "base/reactor.h"
 #include "base/task.h"
 #include "cql/execute/address_filter.h"
+#include "cql/execute/batch_figures.h"
 #include "cql/execute/off_loop.h"
 #include "cql/execute/prepared_texts.h"
 #include "cql/execute/request_audit.h"
@@ -73,6 +74,7 @@ struct QueryMetrics {
   std::array<base::Counter, kErrorCodes> errors_of;  // by the number of the code; the last: others
   base::Counter prepared_evicted, unprepared;
   base::Counter charged;  // of answered requests, in parts of a request unit
+  BatchFigures batches;
 };
 
 /// Answers the requests of one shard's connections. Belongs to the shard and its thread; keeps its

@@ -38,6 +38,7 @@ namespace tetrad::cql {
 
 class VirtualTables;  // system/virtual_tables.h
 class OffLoop;        // execute/off_loop.h
+class BatchFigures;   // execute/batch_figures.h
 
 /// A column of a result, or a bind marker.
 struct ColumnSpec {
@@ -138,6 +139,7 @@ struct ExecuteContext {
   replication::ThroughputGate* throughput = nullptr;  // the shard's; null: nothing is limited
   DiskGuard* disk_guard = nullptr;  // the shard's; null: the server's own writes, never refused
   OffLoop* off_loop = nullptr;      // the shard's; null: all is done on the loop
+  BatchFigures* batches = nullptr;  // the shard's; null: the server's own, not counted
   size_t request_bytes = 0;         // of its body; 0: not known, and little
   WorkMeter work = {};
 };

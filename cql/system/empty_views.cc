@@ -2,7 +2,6 @@
 // Tables of system_views that stay empty: about things that Tetrad does not have, or does not know.
 // Monitoring reads them; a row would be made up.
 //
-//   batches, tombstones, peers   not counted one by one
 //   partitions, sstables         files are a store's, with rows of all tables; so are compactions
 //   streams, repairs             have no sessions that a client could follow
 //   caches of roles              roles are in memory whole
@@ -22,12 +21,6 @@ struct EmptyView {
 /// One table, by name: no entry depends on another one, so it stands in one piece.
 std::vector<EmptyView> views() {
   return {
-      {"batch_metrics",
-       {{"name", "text", "pk"},
-        {"max", "bigint"},
-        {"p50th", "double"},
-        {"p999th", "double"},
-        {"p99th", "double"}}},
       {"cidr_filtering_metrics_latencies",
        {{"name", "text", "pk"},
         {"max", "double"},
@@ -36,47 +29,6 @@ std::vector<EmptyView> views() {
         {"p999th", "double"},
         {"p99th", "double"}}},
       {"credentials_cache_keys", {{"role", "text", "pk"}}},
-      {"internode_inbound",
-       {{"address", "inet", "pk"},
-        {"port", "int", "pk"},
-        {"dc", "text", "ck"},
-        {"rack", "text", "ck"},
-        {"corrupt_frames_recovered", "bigint"},
-        {"corrupt_frames_unrecovered", "bigint"},
-        {"error_bytes", "bigint"},
-        {"error_count", "bigint"},
-        {"expired_bytes", "bigint"},
-        {"expired_count", "bigint"},
-        {"processed_bytes", "bigint"},
-        {"processed_count", "bigint"},
-        {"received_bytes", "bigint"},
-        {"received_count", "bigint"},
-        {"scheduled_bytes", "bigint"},
-        {"scheduled_count", "bigint"},
-        {"throttled_count", "bigint"},
-        {"throttled_nanos", "bigint"},
-        {"using_bytes", "bigint"},
-        {"using_reserve_bytes", "bigint"}}},
-      {"internode_outbound",
-       {{"address", "inet", "pk"},
-        {"port", "int", "pk"},
-        {"dc", "text", "ck"},
-        {"rack", "text", "ck"},
-        {"active_connections", "bigint"},
-        {"connection_attempts", "bigint"},
-        {"error_bytes", "bigint"},
-        {"error_count", "bigint"},
-        {"expired_bytes", "bigint"},
-        {"expired_count", "bigint"},
-        {"overload_bytes", "bigint"},
-        {"overload_count", "bigint"},
-        {"pending_bytes", "bigint"},
-        {"pending_count", "bigint"},
-        {"sent_bytes", "bigint"},
-        {"sent_count", "bigint"},
-        {"successful_connection_attempts", "bigint"},
-        {"using_bytes", "bigint"},
-        {"using_reserve_bytes", "bigint"}}},
       {"max_partition_size",
        {{"keyspace_name", "text", "pk"}, {"table_name", "text", "pk"}, {"mebibytes", "bigint"}}},
       {"max_sstable_duration",
@@ -302,14 +254,6 @@ std::vector<EmptyView> views_of_repair() {
 
 void define_empty_views(ComputedTables& tables) {
   constexpr const char* kViews = "system_views";
-  tables.define(kViews, "tombstones_per_read",
-                {{"keyspace_name", "text", "pk"},
-                 {"table_name", "text", "pk"},
-                 {"count", "bigint"},
-                 {"max", "double"},
-                 {"p50th", "double"},
-                 {"p99th", "double"}},
-                no_rows);
   for (const auto& of : {views(), views_of_repair()})
     for (const EmptyView& view : of) tables.define(kViews, view.name, view.columns, no_rows);
 }

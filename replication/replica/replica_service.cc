@@ -406,7 +406,7 @@ ReplicaService::ReadCallback ReplicaService::timed_read(const storage::ReadComma
           done = std::move(done)](Result<storage::ReadResult> result) mutable {
     if (!alive.expired()) {
       latencies_.end(timing);
-      if (result) latencies_.note_rows(timing, result->live_row_count);
+      if (result) latencies_.note_found(timing, result->live_row_count, result->tombstones);
     }
     done(std::move(result));
   };
@@ -461,7 +461,7 @@ std::optional<Result<storage::ReadEnd>> ReplicaService::read_here(
     return end;
   }
   latencies_.end(timing);
-  if (*end) latencies_.note_rows(timing, (*end)->live_row_count);
+  if (*end) latencies_.note_found(timing, (*end)->live_row_count, (*end)->tombstones);
   metrics_.reads.add();
   heat.note_read_here(table, tablet, command, reactor_.now_us(), found);
   return end;

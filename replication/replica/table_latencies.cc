@@ -35,12 +35,17 @@ void TableLatencies::record(const Timing& timing) {
   of.values.record(static_cast<uint64_t>(took_us), timing.weight, reactor_.now_us());
 }
 
-void TableLatencies::note_rows(const Timing& timing, uint64_t rows) {
+void TableLatencies::note_found(const Timing& timing, uint64_t rows, uint64_t tombstones) {
   if (!timing.is_timed()) return;
-  Measured& of = measured(TableFigure::kRowsOfRead, timing.table);
+  note(TableFigure::kRowsOfRead, timing, rows);
+  note(TableFigure::kTombstonesOfRead, timing, tombstones);
+}
+
+void TableLatencies::note(TableFigure figure, const Timing& timing, uint64_t value) {
+  Measured& of = measured(figure, timing.table);
   of.count += timing.weight;
-  of.total += rows * timing.weight;
-  of.values.record(rows, timing.weight, reactor_.now_us());
+  of.total += value * timing.weight;
+  of.values.record(value, timing.weight, reactor_.now_us());
 }
 
 void TableLatencies::take_back(const Timing& timing) {

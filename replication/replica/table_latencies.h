@@ -34,11 +34,12 @@ enum class TableFigure : uint8_t {
   kLocalRead,
   kLocalScan,
   kLocalWrite,
-  kRowsOfRead,  // live rows that a local read or scan has found
+  kRowsOfRead,        // live rows that a local read or scan has found
+  kTombstonesOfRead,  // that it has come by
 };
-constexpr size_t kTableFigures = 7;
+constexpr size_t kTableFigures = 8;
 
-/// Of one figure: microseconds, or rows.
+/// Of one figure: microseconds, rows, or tombstones.
 struct TableMeasure {
   uint64_t count = 0, total = 0;  // since the table's first request here
   base::RecentFigures recent;
@@ -101,8 +102,8 @@ class TableLatencies {
     end(timings.first);
     for (const Timing& timing : timings.others) end(timing);
   }
-  /// Of a timed local read.
-  void note_rows(const Timing& timing, uint64_t rows);
+  /// What a timed local read has found.
+  void note_found(const Timing& timing, uint64_t rows, uint64_t tombstones);
   /// It is begun anew in another way, with nothing in between.
   void take_back(const Timing& timing);
 
@@ -131,6 +132,7 @@ class TableLatencies {
     return *found;
   }
   void look_up(TableIncarnation table);
+  void note(TableFigure figure, const Timing& timing, uint64_t value);
   Timing start(Measured& of, TableFigure figure, TableIncarnation table, int64_t now_us);
   void record(const Timing& timing);
 

@@ -65,13 +65,33 @@ void set_socket_options(tcp::socket& socket) {
                sizeof(timeout_ms));
 }
 
+// Framed at once: one buffer for the turn, written as one piece.
+void Outgoing::queue(BytesView message) {
+  append_frame(message, queued);
+  ++queued_messages;
+}
+
+SentTraffic Outgoing::traffic_now() const {
+  SentTraffic now = traffic;
+  now.connections = state == State::kConnected ? 1 : 0;
+  now.pending.add(queued_messages, queued.size());
+  if (writing_messages != 0) now.pending.add(writing_messages, writing.size());
+  return now;
+}
+
+void Outgoing::lose_queued() {
+  traffic.lost.add(queued_messages, queued.size());
+  queued.clear();
+  queued_messages = 0;
+}
+
 void Outgoing::flush() {
   if (closed || queued.empty()) return;
   if (state == State::kIdle) {
     // Inside of a pause messages are dropped: their callers wait for deadlines shorter than what a
     // queue would keep.
     if (reactor.now_us() < not_before_us) {
-      queued.clear();
+      lose_queued();
       return;
     }
     connect();
@@ -95,6 +115,7 @@ void Outgoing::try_now() {
 }
 
 void Outgoing::connect() {
+  ++traffic.attempts;
   const auto target = split_endpoint(endpoint);
   if (!target) {
     failed(target.error().message);
@@ -158,6 +179,7 @@ void Outgoing::connected() {
   cancel_timer();
   state = State::kConnected;
   connected_us = reactor.now_us();
+  ++traffic.connected;
   proof.reset();
   // With TLS a peer may refuse after this.
   if (session == nullptr) backoff_us = kBackoffFirstUs;
@@ -229,6 +251,7 @@ void Outgoing::write() {
   TETRAD_ASSERT(state == State::kConnected && !write_under_way);
   writing.clear();
   std::swap(writing, queued);
+  writing_messages = std::exchange(queued_messages, 0);
   encrypted = 0;
   write_more();
 }
@@ -258,6 +281,7 @@ void Outgoing::write_more() {
 
 void Outgoing::written() {
   if (session != nullptr && encrypted < writing.size()) return write_more();
+  traffic.sent.add(std::exchange(writing_messages, 0), writing.size());
   if (!queued.empty()) {
     write();
   } else if (writing.capacity() > (size_t{1} << 20)) {
@@ -320,7 +344,9 @@ void Outgoing::failed(const std::string& why, bool refused) {
   set_failing(true);
   last_was_early = std::exchange(early, false);
   write_under_way = false;
-  queued.clear();
+  // What was being written may have arrived, or not.
+  if (writing_messages != 0) traffic.lost.add(std::exchange(writing_messages, 0), writing.size());
+  lose_queued();
   not_before_us = reactor.now_us() + backoff_us;
   backoff_us = std::min(backoff_us * 2, kBackoffLastUs);
 }
@@ -382,6 +408,7 @@ void Outgoing::drop_socket() {
 
 void Outgoing::close() {
   closed = true;
+  set_failing(false);
   drop_socket();
 }
 

@@ -12,6 +12,7 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "base/log.h"
+#include "replication/rpc/peer_traffic.h"
 #include "replication/rpc/tcp_transport.h"
 
 namespace tetrad::replication {
@@ -47,8 +48,10 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   std::optional<boost::asio::ip::tcp::socket> socket;
   std::optional<boost::asio::ip::tcp::resolver> resolver;
   State state = State::kIdle;
-  Bytes queued;   // frames that wait
-  Bytes writing;  // frames the socket is being given
+  Bytes queued;                                        // frames that wait
+  Bytes writing;                                       // frames the socket is being given
+  uint64_t queued_messages = 0, writing_messages = 0;  // in them
+  SentTraffic traffic;  // but what is pending; of all connections that there were
   std::unique_ptr<base::TlsSession> session;
   std::optional<OpenerProof> proof;  // while it is given
   Bytes wire;                        // of `writing` what is encrypted and under way
@@ -68,6 +71,12 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   base::MonotonicUs said_us = 0;
   std::string refusal;  // of the last attempt that failed; "": it failed for another reason
   char received[256];
+  /// At the end of what waits.
+  void queue(BytesView message);
+  /// What there has been, and what is pending.
+  SentTraffic traffic_now() const;
+  /// Nothing waits, and there is no connection: the last attempt, if there was one, failed.
+  bool is_idle() const { return state == State::kIdle && queued.empty(); }
   /// Sends what is queued; connects first if it must. Drops it while the peer is in its pause.
   void flush();
   /// The peer is up. Not twice in a row: one that is heard and cannot be reached costs little.
@@ -99,6 +108,8 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   /// Where both are taken: the next attempt does without what this one was refused for. False:
   /// there is nothing that it could do without.
   bool gives_in();
+  /// Drops what waits.
+  void lose_queued();
   /// Of one lane: the others fail alike.
   void say(const std::string& why);
   /// Why the two refuse each other; "": they do not, as far as is known.

@@ -272,6 +272,7 @@ void RpcNode::Core::call(const Endpoint* endpoint, HostId to, uint32_t store, Ve
     if (peer->calls >= options.calls_in_flight_max ||
         peer->bytes + body.size() > options.bytes_in_flight_max) {
       metrics.refused_overload.add();
+      if (!local) transport.note_overload(peer->endpoint, body.size());
       fail_later(std::move(done),
                  Error(ErrorCode::kOverloaded,
                        fmt::format("too many requests in flight to {}",
@@ -310,6 +311,7 @@ void RpcNode::Core::receive(Bytes message, bool local) {
 void RpcNode::Core::take(Bytes message, bool local) {
   if (!local) metrics.received.add();
   auto decoded = decode_envelope(message);
+  if (!local) transport.note_sender(decoded ? &decoded->envelope.sender_endpoint : nullptr);
   if (!decoded) {
     metrics.refused_malformed.add();
     if (may_log()) logger.warn("message refused: {}", decoded.error().message);

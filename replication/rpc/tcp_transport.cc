@@ -50,6 +50,8 @@ constexpr size_t kFirstVerbAt = kStreamPreface.size() + kFrameHeaderBytes + 2;
 constexpr int64_t kLookAgainUs = 10'000;
 constexpr int kLooksMax = 500;
 constexpr size_t kArrivalsMax = 128;  // that have not proved yet who they are
+/// Where messages come from is what they say themselves, and answers go there.
+constexpr size_t kPeersKept = 1024;
 
 struct Shared;
 
@@ -62,6 +64,7 @@ struct Incoming : std::enable_shared_from_this<Incoming> {
   std::shared_ptr<Shared> owner;
   FrameReader reader;
   Bytes buffer;
+  std::shared_ptr<ReceivedTraffic> traffic;  // of the peer; null: nobody has named himself yet
 
   void read();
   /// False: it has ended.
@@ -78,9 +81,23 @@ struct Shared {
   Transport::ReceiveHandler handler;
   Transport::RefusedHandler refused;
   std::unordered_set<std::shared_ptr<Incoming>> incoming;
+  // By peer. They outlive connections, as long as there are no more than kPeersKept.
+  std::unordered_map<Endpoint, std::shared_ptr<ReceivedTraffic>> received;
+  Incoming* receiving = nullptr;  // whose message is handed over
+  bool is_malformed = false;      // that message
   Logger logger;
   bool closed = false;
 };
+
+/// Names are the peers' own: beyond the bound those without a connection are forgotten, so that
+/// there are never many more than connections.
+std::shared_ptr<ReceivedTraffic> traffic_from(Shared& shared, const Endpoint& sender) {
+  const auto found = shared.received.find(sender);
+  if (found != shared.received.end()) return found->second;
+  if (shared.received.size() >= kPeersKept)
+    std::erase_if(shared.received, [](const auto& entry) { return entry.second.use_count() == 1; });
+  return shared.received.emplace(sender, std::make_shared<ReceivedTraffic>()).first->second;
+}
 
 void Incoming::read() {
   buffer.resize(kReadBytes);
@@ -117,6 +134,7 @@ bool Incoming::deliver(BytesView bytes) {
   while (true) {
     auto message = reader.next();
     if (!message) {
+      if (traffic && message.error().code != ErrorCode::kProtocol) ++traffic->corrupt_frames;
       end(session == nullptr ? refusal(bytes, message.error()) : message.error().message);
       return false;
     }
@@ -124,7 +142,13 @@ bool Incoming::deliver(BytesView bytes) {
     // A copy: the handler may be replaced by what it does.
     if (owner->handler) {
       const auto handler = owner->handler;
+      const size_t size = kFrameHeaderBytes + (*message)->size();
+      owner->receiving = this;
+      owner->is_malformed = false;
       handler(std::move(**message));
+      owner->receiving = nullptr;
+      if (traffic) traffic->received.add(1, size);
+      if (traffic && owner->is_malformed) traffic->malformed.add(1, size);
     }
     if (owner->closed) return false;
   }
@@ -214,17 +238,20 @@ class TcpTransportImpl final : public TcpTransport {
   }
 
   bool send(const Endpoint& to, Bytes message, Lane lane) override {
-    if (message.size() > kMessageBytesMax) return false;
-    // Made when first used; never erased, since peers are few.
     auto& outgoing = peers_[to][static_cast<size_t>(lane)];
     if (!outgoing) outgoing = make_outgoing(to, lane);
+    if (message.size() > kMessageBytesMax) {
+      outgoing->traffic.lost.add(1, message.size());
+      return false;
+    }
     // One that is too long for the limit goes alone.
     if (!outgoing->queued.empty() &&
-        outgoing->queued.size() + message.size() > options_.queue_bytes_max)
+        outgoing->queued.size() + message.size() > options_.queue_bytes_max) {
+      outgoing->traffic.overloaded.add(1, message.size());
       return false;
+    }
     if (outgoing->queued.empty()) dirty_.push_back(outgoing.get());
-    // Framed at once: one buffer for the turn, written as one piece.
-    append_frame(message, outgoing->queued);
+    outgoing->queue(message);
     if (flush_asked_) return true;
     flush_asked_ = true;
     // All messages of a turn leave together.
@@ -236,6 +263,7 @@ class TcpTransportImpl final : public TcpTransport {
       std::vector<Outgoing*> dirty;
       dirty.swap(dirty_);
       for (Outgoing* peer : dirty) peer->flush();
+      if (peers_.size() > peers_max_) forget_peers();
     });
     return true;
   }
@@ -247,6 +275,35 @@ class TcpTransportImpl final : public TcpTransport {
     if (found == peers_.end()) return;
     for (const auto& outgoing : found->second)
       if (outgoing) outgoing->try_now();
+  }
+
+  void note_sender(const Endpoint* sender) override {
+    if (sender == nullptr)
+      shared_->is_malformed = true;
+    else if (shared_->receiving != nullptr && shared_->receiving->traffic == nullptr)
+      shared_->receiving->traffic = traffic_from(*shared_, *sender);
+  }
+
+  void note_overload(const Endpoint& peer, uint64_t bytes) override {
+    const auto found = peers_.find(peer);
+    if (found == peers_.end()) return;
+    // There is a lane at least, and it does not matter which one.
+    for (const auto& outgoing : found->second)
+      if (outgoing) return outgoing->traffic.overloaded.add(1, bytes);
+  }
+
+  std::map<Endpoint, SentTraffic> sent() const override {
+    std::map<Endpoint, SentTraffic> out;
+    for (const auto& [peer, lanes] : peers_)
+      for (const auto& outgoing : lanes)
+        if (outgoing) out[peer].add(outgoing->traffic_now());
+    return out;
+  }
+
+  std::map<Endpoint, ReceivedTraffic> received() const override {
+    std::map<Endpoint, ReceivedTraffic> out;
+    for (const auto& [peer, traffic] : shared_->received) out.emplace(peer, *traffic);
+    return out;
   }
 
   std::string refusal(const Endpoint& peer) const override {
@@ -285,6 +342,20 @@ class TcpTransportImpl final : public TcpTransport {
       handler(to);
     };
     return made;
+  }
+
+  /// Those that are not reached. At the end of a turn, when nothing of dirty_ is left.
+  void forget_peers() {
+    TETRAD_ASSERT(dirty_.empty());
+    std::erase_if(peers_, [](const auto& peer) {
+      const bool is_gone = std::ranges::all_of(
+          peer.second, [](const auto& lane) { return !lane || lane->is_idle(); });
+      if (is_gone)
+        for (const auto& lane : peer.second)
+          if (lane) lane->close();
+      return is_gone;
+    });
+    peers_max_ = std::max(kPeersKept, 2 * peers_.size());
   }
 
   void accept() {
@@ -420,7 +491,9 @@ class TcpTransportImpl final : public TcpTransport {
   std::shared_ptr<tcp::acceptor> acceptor_;
   uint16_t port_ = 0;
   uint32_t next_shard_ = 0;
+  // Made when first used.
   std::unordered_map<Endpoint, std::array<std::shared_ptr<Outgoing>, kLanes>> peers_;
+  size_t peers_max_ = kPeersKept;  // above, those that are not reached are forgotten
   std::unordered_set<std::shared_ptr<Arriving>> arriving_;
   std::map<uint64_t, std::shared_ptr<Arrival>> arrivals_;  // oldest first
   uint64_t next_arrival_ = 0;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "base/log.h"
@@ -16,6 +17,7 @@
 #include "base/result.h"
 #include "replication/rpc/arrival.h"
 #include "replication/rpc/cluster_secret.h"
+#include "replication/rpc/peer_traffic.h"
 #include "replication/rpc/transport.h"
 
 namespace boost::asio {
@@ -71,6 +73,10 @@ class TcpTransport : public Transport {
   /// Why the peer and this node refuse each other, though one has reached the other; "": they do
   /// not, as far as the last attempt has shown.
   virtual std::string refusal(const Endpoint& peer) const = 0;
+  /// By peer: of all that something was to be sent to, and of all that have sent something; but of
+  /// many that are gone not all.
+  virtual std::map<Endpoint, SentTraffic> sent() const = 0;
+  virtual std::map<Endpoint, ReceivedTraffic> received() const = 0;
 };
 
 }  // namespace tetrad::replication

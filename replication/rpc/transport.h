@@ -45,6 +45,11 @@ class Transport {
   /// The peer has just shown that it is up: what is sent to it next is tried at once, even if the
   /// last attempts failed. Cheap while no peer fails.
   virtual void heard_from(const Endpoint& /*peer*/) {}
+  /// What a transport that counts by peer learns from who reads the messages. The one that is being
+  /// handed over is of `sender`; null: it cannot be decoded.
+  virtual void note_sender(const Endpoint* /*sender*/) {}
+  /// A message to the peer was not given to send(), since it leaves too much unanswered.
+  virtual void note_overload(const Endpoint& /*peer*/, uint64_t /*bytes*/) {}
   /// Bytes accepted by send() for this peer and not yet with the operating system.
   virtual uint64_t queued_bytes(const Endpoint& to) const = 0;  // of all lanes
 };

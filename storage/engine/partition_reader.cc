@@ -65,6 +65,7 @@ class Reader {
     } else {
       TETRAD_TRY_VOID(run_partition());
     }
+    if (window_) result_.tombstones += 2 * window_->ranges_met();
     if (command_.count_only) keep_count();
     return {};
   }
@@ -155,6 +156,7 @@ class Reader {
     }
     TETRAD_TRY(steps_, read_range_tombstones(it, keys_.prefix(), command_.slices_start(),
                                              header_.deletion, partition_arena_, examined_));
+    result_.tombstones += 2 * steps_.size();
     Next next = rows_left_ > 0 ? Next::kGoOn : Next::kPartitionDone;
     if (next == Next::kGoOn) {
       if (command_.rows.empty()) {
@@ -226,6 +228,7 @@ class Reader {
       header_.cells.clear();
       header_.liveness = {};
     }
+    result_.tombstones += dead_cells_in(header_, command_.now_s);
     return {};
   }
 
@@ -368,11 +371,14 @@ class Reader {
     bool live = false;
     // Most rows have nothing hidden, dead or expired: their stored bytes are the answer, and
     // nothing is encoded.
-    const bool as_stored = is_shown_as_stored(row_, cover, bound_, command_.live_only, live);
+    uint32_t tombstones = 0;
+    const bool as_stored =
+        is_shown_as_stored(row_, cover, bound_, command_.live_only, live, tombstones);
     if (!as_stored) {
       drop_hidden(row_);
       if (!TETRAD_MUTANT(digest_keeps_hidden) || command_.live_only) hide(row_, cover);
       live = is_live(row_, command_.now_s);
+      tombstones = tombstones_in(row_, live, command_.now_s);
       if (command_.live_only) {
         // A live read leaves out what others would need for a merge.
         keep_live(row_, command_.now_s);
@@ -380,6 +386,7 @@ class Reader {
         drop_long_dead(row_, bound_, command_.now_s);
       }
     }
+    result_.tombstones += tombstones;
     row_is_dead_ = !live;
     // Dead rows count as looked at: a partition full of them must not hold the thread, so the page
     // ends at keys_max.

@@ -10,9 +10,10 @@ namespace tetrad::storage {
 
 /// Whether a row is already what a read shows; only then `live` says whether the row is. `cover`:
 /// what hides things in it beside its own deletions. `bound`: what an answer that is compared
-/// leaves out. Header only: it runs for each row of a read.
+/// leaves out. `tombstones`: how many it has, of a row that is shown so. Header only: it runs for
+/// each row of a read.
 inline bool is_shown_as_stored(const RowRecord& row, const Deletion& cover, const PurgeBound& bound,
-                               bool live_only, bool& live) {
+                               bool live_only, bool& live, uint32_t& tombstones) {
   const Liveness& marker = row.liveness;
   if (row.deletion.present() || marker.ttl_s != 0) return false;
   if (marker.present() && cover.hides(marker.timestamp_us)) return false;
@@ -24,11 +25,19 @@ inline bool is_shown_as_stored(const RowRecord& row, const Deletion& cover, cons
       live |= cell.column_id != kKeyCellColumnId;
     } else {
       as_stored &= cell.kind == CellKind::kTombstone && !live_only && !bound.takes(cell);
+      ++tombstones;
     }
     as_stored &= !cover.hides(cell.timestamp_us);
   }
   return as_stored;
 }
+
+/// Cells that are deleted, or have expired.
+uint32_t dead_cells_in(const RowRecord& record, int64_t now_s);
+
+/// As Cassandra counts them: dead cells, or the row where it has none and is dead by itself. What
+/// covers it has hidden things already; `live`: whether it is.
+uint32_t tombstones_in(const RowRecord& row, bool live, int64_t now_s);
 
 /// Of an answer that is compared: what is dead since before the horizon goes. A value goes only
 /// long after its end: who reads or repairs with a clock that is behind still needs it.

@@ -222,7 +222,12 @@ Result<void> TombstoneWindow::take(BytesView start, BytesView set, BytesView wan
   has_more_ = true;
   TETRAD_ASSERT(start < set_.front().end);
   const BytesView kept = arena_.copy(start);
-  for (const TombstoneEnd& e : set_) tombstones_.push_back({kept, arena_.copy(e.end), e.deletion});
+  for (const TombstoneEnd& e : set_) {
+    // Those over what is known already were met with it.
+    if (known_from_ == known_to_ || (reversed_ ? e.end <= known_from_ : start >= known_to_))
+      ++ranges_met_;
+    tombstones_.push_back({kept, arena_.copy(e.end), e.deletion});
+  }
   return {};
 }
 

@@ -36,6 +36,8 @@ class TombstoneWindow {
   /// Of what is known.
   const TombstoneSteps& steps() const { return steps_; }
   uint64_t keys_read() const { return keys_read_; }
+  /// Deleted ranges over what was asked for; one that reaches into several slices counts in each.
+  uint64_t ranges_met() const { return ranges_met_; }
 
  private:
   static constexpr int kSingly = 4;  // rows of a slice that are looked up one by one
@@ -68,7 +70,7 @@ class TombstoneWindow {
   std::vector<RangeTombstoneView> tombstones_;
   TombstoneSteps steps_;
   bool has_more_ = false;  // tombstones than steps_
-  uint64_t keys_read_ = 0;
+  uint64_t keys_read_ = 0, ranges_met_ = 0;
   Bytes key_, place_;              // scratch
   std::vector<TombstoneEnd> set_;  // scratch
 };

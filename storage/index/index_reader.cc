@@ -352,6 +352,7 @@ class IndexReader {
   /// Pages of one partition are put together.
   void add(ReadResult& page) {
     result_.live_row_count += page.live_row_count;
+    result_.tombstones += page.tombstones;
     for (PartitionData& partition : page.partitions) {
       if (!result_.partitions.empty()) {
         PartitionData& last = result_.partitions.back();

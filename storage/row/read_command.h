@@ -193,6 +193,9 @@ struct ReadEnd {
   bool exhausted = true;
   ReadPosition complete_up_to;
   uint32_t live_row_count = 0;
+  /// Dead things that the read came by and that nothing else hid: cells, rows, and the two ends of
+  /// each deleted range. Of the store that was asked; it does not travel.
+  uint64_t tombstones = 0;
 };
 
 /// An answer. Its views live in its arena, so it is moved, never copied.

@@ -95,6 +95,21 @@ TEST_CASE_METHOD(Fixture,
   CHECK(measure_of(latencies, kTable, kRead).count == 2);
 }
 
+TEST_CASE_METHOD(Fixture, "rows and tombstones are those of the reads that are timed") {
+  TableLatencies::Timing timing = latencies.begin(kRead, kTable);
+  latencies.note_found(timing, 3, 40);
+  latencies.end(timing);
+  timing = latencies.begin(kRead, kTable);
+  REQUIRE(!timing.is_timed());
+  latencies.note_found(timing, 1'000, 1'000);
+  latencies.end(timing);
+  const TableMeasure rows = measure_of(latencies, kTable, TableFigure::kRowsOfRead);
+  const TableMeasure tombstones = measure_of(latencies, kTable, TableFigure::kTombstonesOfRead);
+  CHECK((rows.count == 1 && rows.total == 3));
+  CHECK((tombstones.count == 1 && tombstones.total == 40));
+  CHECK((tombstones.recent.at(1) > 40 && tombstones.recent.at(1) <= 50));
+}
+
 TEST_CASE_METHOD(Fixture, "a batch counts once for each of its tables, sixteen at most") {
   std::vector<storage::Mutation> mutations;
   for (const uint32_t table : {7, 8, 7, 8, 8}) mutations.push_back(mutation_of({table}));
