@@ -248,6 +248,7 @@ struct DataMutants {
   bool lwt_rows_too_early = false;      // rule 27: rows from before the newest commit are tested
   bool lwt_refused_by_some = false;     // rule 27: what one has refused counts as accepted by none
   bool lwt_seen_unsynced = false;       // rule 21: an answer has what is not synced yet
+  bool lwt_alone_promise_open = false;  // rule 27: a turn alone leaves others' promises open
   bool lwt_followed_forgotten = false;  // rule 27: of commits only registers of commits tell
 
   // Counters: a shard's total belongs to one life of one store; totals travel, never differences

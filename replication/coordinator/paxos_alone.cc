@@ -4,9 +4,11 @@
 // one synced write of the new rows with their commit. The next one has its turn when the write is
 // seen, and is answered when what it has seen, its own write included, is on the disk: so one sync
 // serves all that were decided during the one before. A promise that another coordinator holds is
-// no hindrance: its proposal comes later, or its ballot is lower and is refused. What may be open
-// from a time of more members, or a timestamp that is not before now, is left to the rounds of
-// votes.
+// no hindrance: its proposal comes later, or its ballot is lower and is refused. Where nothing is
+// written, a SERIAL read or a condition that does not hold, such a proposal may still be on its way,
+// and its client may know since long that nobody knows: an empty proposal goes into the registers
+// then, so that it is refused. What may be open from a time of more members, or a timestamp that is
+// not before now, is left to the rounds of votes.
 #include "base/assert.h"
 #include "base/data_mutants.h"
 #include "replication/consistency.h"
@@ -33,33 +35,54 @@ struct Answer {
   }
 };
 
-/// `proposal` gets the mutation as its value.
+/// `proposal` gets the mutation as its value, or stays as it is.
 ProposeRequest request_for(const storage::ReadCommand& command, SetEpoch epoch, Proposal proposal,
-                           const storage::Mutation& mutation) {
+                           const storage::Mutation* mutation) {
   ProposeRequest request{epoch,
                          command.incarnation,
                          command.schema_version,
                          command.position,
                          command.partition_key,
                          std::move(proposal)};
-  storage::encode_mutation(mutation, request.proposal.value);
+  if (mutation != nullptr) storage::encode_mutation(*mutation, request.proposal.value);
   return request;
+}
+
+/// Somebody may propose yet with the promise that the registers have.
+bool is_promise_open(const storage::PaxosRegisters& registers) {
+  const auto answers_it = [&](const std::optional<Proposal>& proposal) {
+    return proposal && proposal->ballot >= registers.promised;
+  };
+  return registers.promised.present() && !answers_it(registers.accepted) &&
+         !answers_it(registers.committed);
 }
 
 }  // namespace
 
-/// Nothing is written: what the turn has seen must be on the disk before the answer goes.
+/// Nothing is written, unless a promise has to be closed: what the turn has seen must be on the disk
+/// before the answer goes. `empty`: the proposal that changes nothing.
 Task<Result<std::optional<CoordinatorImpl::PaxosRun::Step>>> CoordinatorImpl::PaxosRun::end_alone(
-    PlanPtr plan, PaxosKeys::Turn seen) {
+    PlanPtr plan, Alone seen, Proposal empty) {
+  const StoreAddress member = plan->live.front();
+  Round round(plan, [&](const auto& set) { return plan->deciding(set); });
+  if (is_promise_open(seen.turn.registers()) && !TETRAD_MUTANT(lwt_alone_promise_open)) {
+    const ProposeRequest request = request_for(command, plan->epoch, std::move(empty), nullptr);
+    Answer<PaxosVote> closing;
+    self.paxos_.close_alone(member.store, std::move(seen), request, deadline,
+                            closing.setter(self.alive_));
+    const Result<PaxosVote> vote = co_await closing.shot;
+    if (vote && vote->yes) co_return Step::kDone;
+    vote ? round.on_refusal(member, vote->last) : round.on_error(member, vote.error());
+    co_return after_failure(round);
+  }
   Answer<void> syncing;
   if (TETRAD_MUTANT(lwt_seen_unsynced)) co_return Step::kDone;
-  seen.when_synced(syncing.setter(self.alive_));
-  seen.end();
+  seen.turn.when_synced(syncing.setter(self.alive_));
+  seen.turn.end();
   place->reset();
   const Result<void> synced = co_await syncing.shot;
   if (synced) co_return Step::kDone;
-  Round round(plan, [&](const auto& set) { return plan->deciding(set); });
-  round.on_error(plan->live.front(), synced.error());
+  round.on_error(member, synced.error());
   co_return after_failure(round);
 }
 
@@ -112,23 +135,25 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   replies.push_back({member, std::move(*read)});
   TETRAD_CO_TRY(storage::MergedRead merged, storage::merge_replies(command, replies));
   self.metrics_.conditional_alone.add();
+  Proposal proposal{ballot, ballot, judgment.follows(), {}};
   if (statement == nullptr) {
     rows = std::move(merged.result);
-    Result<std::optional<Step>> seen = co_await end_alone(plan, std::move(alone->turn));
+    Result<std::optional<Step>> seen =
+        co_await end_alone(plan, std::move(*alone), std::move(proposal));
     co_return seen;
   }
   const ConditionalMoment moment{ballot.us, ballot.made_us()};
   auto decided = co_await statement->decide(merged.result, moment);
   if (!decided) co_return std::unexpected(std::move(decided.error()));
   if (!*decided) {
-    Result<std::optional<Step>> seen = co_await end_alone(plan, std::move(alone->turn));
+    Result<std::optional<Step>> seen =
+        co_await end_alone(plan, std::move(*alone), std::move(proposal));
     co_return seen;
   }
   if (auto fits = check_limits(**decided); !fits) co_return std::unexpected(fits.error());
   if (self.reactor_.now_us() >= deadline.at_us) co_return std::unexpected(timed_out());
 
-  const ProposeRequest request =
-      request_for(command, plan->epoch, {ballot, ballot, judgment.follows(), {}}, **decided);
+  const ProposeRequest request = request_for(command, plan->epoch, std::move(proposal), &**decided);
   proposed.push_back(request.proposal);
   Answer<PaxosVote> deciding;
   const auto passed_on = [its_place = std::weak_ptr<std::optional<ConditionalLine::Place>>(place)] {

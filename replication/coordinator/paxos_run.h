@@ -76,7 +76,8 @@ struct CoordinatorImpl::PaxosRun {
   bool is_alone(const Plan& plan) const;
   /// Reads, decides and writes in one turn of the partition. Unset: votes are needed all the same.
   Task<Result<std::optional<Step>>> attempt_alone(PlanPtr plan);
-  Task<Result<std::optional<Step>>> end_alone(PlanPtr plan, PaxosKeys::Turn seen);
+  Task<Result<std::optional<Step>>> end_alone(PlanPtr plan, PaxosService::Alone seen,
+                                              storage::Proposal empty);
   /// A ballot of now, above what the registers hold. Unset: a timestamp there is not before now.
   std::optional<storage::Ballot> ballot_alone(const storage::PaxosRegisters& registers,
                                               const PaxosService::Alone& alone);

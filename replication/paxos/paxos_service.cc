@@ -514,6 +514,12 @@ void PaxosService::decide_alone(uint32_t store, Alone alone, const ProposeReques
                std::move(done));
 }
 
+void PaxosService::close_alone(uint32_t store, Alone alone, const ProposeRequest& request,
+                               base::Deadline deadline, VoteCallback done) {
+  TETRAD_ASSERT(request.proposal.value.empty());
+  accept_in_turn(store, request, deadline, std::move(alone.turn), std::move(done));
+}
+
 /// Nobody waits for it, and nothing is lost if it does not happen.
 void PaxosService::settle(uint32_t store, ProposeRequest request, base::Deadline deadline) {
   if (refusal(store, request.incarnation, request.position, request.epoch, Asks::kWrite)) return;

@@ -75,6 +75,9 @@ class PaxosService {
   /// when the next one may have the turn, if this is before `done`.
   void decide_alone(uint32_t store, Alone alone, const ProposeRequest& request,
                     base::Deadline deadline, base::Callback passed_on, VoteCallback done);
+  /// Accepts an empty proposal, so that what a promise from before still allows is refused.
+  void close_alone(uint32_t store, Alone alone, const ProposeRequest& request,
+                   base::Deadline deadline, VoteCallback done);
 
   const PaxosMetrics& metrics() const { return metrics_; }
 

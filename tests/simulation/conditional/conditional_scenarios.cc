@@ -82,6 +82,12 @@ Task<void> read(SimNode* node, RowName row, ConsistencyLevel level, Answer* answ
   }
 }
 
+Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
+  const base::Deadline deadline{node->reactor().now_us() + 2 * kSecondUs};
+  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
+  (void)result;
+}
+
 /// Three nodes with a table; what is not synced on purpose stays unsynced.
 class Three {
  public:
@@ -99,6 +105,25 @@ class Three {
     if (!world().run_until([&] { return created; }, 10 * kSecondUs)) return "the table is not made";
     world().run_for(5 * kSecondUs);
     return tablet().replicas.size() == 3 ? "" : "the tablet has not three members";
+  }
+  /// The tablet's only member from then on.
+  std::string leave_to(size_t node) {
+    const auto table = cluster_[0].state()->tables.begin()->second;
+    const auto is_alone = [&] {
+      return tablet().stage == partitioner::TabletStage::kNormal && tablet().replicas.size() == 1;
+    };
+    cluster_[0].spawn(propose(
+        &cluster_[0],
+        replication::ChangeTabletStage{table->incarnation,
+                                       tablet().id,
+                                       tablet().epoch,
+                                       partitioner::TabletStage::kWriteBoth,
+                                       {StoreAddress{cluster_[node].node().meta().self(), 0}}}));
+    if (!world().run_until(is_alone, 20 * kSecondUs)) return "the tablet is not left to one member";
+    return "";
+  }
+  const partitioner::Tablet& tablet() {
+    return cluster_[0].state()->tables.begin()->second->tablets.tablets().front();
   }
   SimCluster& cluster() { return cluster_; }
   World& world() { return cluster_.world(); }
@@ -152,9 +177,6 @@ class Three {
   }
 
  private:
-  const partitioner::Tablet& tablet() {
-    return cluster_[0].state()->tables.begin()->second->tablets.tablets().front();
-  }
   SimCluster cluster_;
 };
 
@@ -267,6 +289,32 @@ std::string one_of_two_inserts() {
   return "";
 }
 
+/// A proposal to a tablet's only member is on its way for so long that its client does not know what
+/// became of it. Then the member's own node answers that there is no row, without a vote: the
+/// proposal must not be taken when it comes.
+std::string what_is_over_stays_out() {
+  Three three;
+  if (auto wrong = three.form(); !wrong.empty()) return wrong;
+  if (auto wrong = three.leave_to(0); !wrong.empty()) return wrong;
+  const RowName row = three.row("p");
+  SimNetwork& network = three.cluster().network();
+  network.hold(Verb::kPaxosAccept, three.cluster()[0].endpoint());
+  // Soon, before the tablet gets its other members back.
+  const Answer inserted = three.insert_at(1, row, 40'000);
+  if (!inserted || *inserted) return "the insert is answered without the vote";
+  if (inserted->error().code != ErrorCode::kCasWriteUnknown)
+    return "what may yet be decided is not unknown: " + inserted->error().message;
+  if (!is_no(three.read_at(0, row, ConsistencyLevel::kSerial))) return "the first read finds it";
+  network.hold_no_more();
+  if (network.held() == 0) return "the proposal is not on its way";
+  network.release_held();
+  three.world().run_for(5'000);
+  const Answer again = three.read_at(0, row, ConsistencyLevel::kSerial);
+  if (three.tablet().replicas.size() != 1) return "the tablet has other members meanwhile";
+  if (is_yes(again)) return "what a SERIAL read has answered has not stayed so";
+  return is_no(again) ? "" : "no success of the second read";
+}
+
 /// What a power cut takes of the unsynced is another part each time.
 template <std::string (*kCut)(uint64_t)>
 std::string several_cuts() {
@@ -282,6 +330,7 @@ constexpr ConditionalScenario kScenarios[] = {
     {"seen-is-synced", several_cuts<what_was_seen_is_synced>},
     {"late-commits", late_commits_leave_their_rows},
     {"one-of-two-inserts", one_of_two_inserts},
+    {"over-stays-out", what_is_over_stays_out},
 };
 
 }  // namespace

@@ -46,6 +46,7 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(lwt_followed_forgotten),  TETRAD_MUTANT_ROW(behind_reads),
     TETRAD_MUTANT_ROW(lwt_late_commit_ignored), TETRAD_MUTANT_ROW(lwt_refused_by_some),
     TETRAD_MUTANT_ROW(lwt_seen_unsynced),       TETRAD_MUTANT_ROW(lwt_floor_off),
+    TETRAD_MUTANT_ROW(lwt_alone_promise_open),
 };
 #undef TETRAD_MUTANT_ROW
 
