@@ -43,8 +43,10 @@ Result<RingRange> token_range(const Restriction& restriction, bool is_range, Eva
     TETRAD_TRY(const int64_t token, token_value(restriction.equal));
     if (!is_end(token)) range = {before(token), RingPosition::end_of_token(token)};
   } else {
+    std::optional<int64_t> lower;
     if (restriction.lower) {
       TETRAD_TRY(const int64_t token, token_value(restriction.lower->value));
+      lower = token;
       range.start = restriction.lower->inclusive || is_end(token)
                         ? before(token)
                         : RingPosition::end_of_token(token);
@@ -55,6 +57,8 @@ Result<RingRange> token_range(const Restriction& restriction, bool is_range, Eva
         range.end =
             restriction.upper->inclusive ? RingPosition::end_of_token(token) : before(token);
       }
+      // After a token and before the same one is nothing; it is not once round the ring.
+      if (lower == token && range.end < range.start) range.end = range.start;
     }
   }
   return range;
