@@ -36,11 +36,9 @@ struct ChangePlaces;
 
 /// Limits of a coordinator; the same on all shards of a node.
 struct CoordinatorOptions {
-  /// How long a read waits for all answers before it asks one more replica, and again one more: as
-  /// long as its like take (read_pace.h). Of one partition between the first two, of a range of the
-  /// ring between the last two.
-  int64_t speculative_retry_least_us = 2'000, speculative_retry_us = 30'000,
-          speculative_retry_range_most_us = 250'000;
+  /// How long a read waits for all answers before it asks one more replica, and again one more: of
+  /// one partition as long as its like take (read_pace.h), between these two; of a range the latter.
+  int64_t speculative_retry_least_us = 2'000, speculative_retry_us = 30'000;
   uint64_t mutation_bytes_max = 16u << 20;
   /// Off: coordinators of one partition duel, as they do when nobody gives turns.
   bool takes_turns = true;
@@ -347,8 +345,8 @@ class CoordinatorImpl final : public Coordinator {
                             std::vector<StoreAddress>& candidates);
   /// Asks one more candidate each time that answers are waited for too long.
   void speculate_later(const std::shared_ptr<Gathering>& gathering);
-  ReadPace& pace_of(const storage::ReadCommand& command) {
-    return command.is_range ? range_pace_ : partition_pace_;
+  int64_t patience_us(const storage::ReadCommand& command) const {
+    return command.is_range ? options_.speculative_retry_us : pace_.patience_us();
   }
   /// Asks the next candidate.
   void ask(const std::shared_ptr<Gathering>& gathering, bool as_digest);
@@ -407,7 +405,7 @@ class CoordinatorImpl final : public Coordinator {
   int64_t last_timestamp_us_ = 0;
   std::map<StoreAddress, base::MonotonicUs> behind_until_us_;
   SlowReplicas slow_replicas_;
-  ReadPace partition_pace_, range_pace_;
+  ReadPace pace_;
   ConditionalLine line_;
   Turns turns_;
   CounterLeader counters_;

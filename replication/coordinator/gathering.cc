@@ -202,7 +202,7 @@ std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
   gathering->deadline = options.deadline;
   gathering->trace = options.trace;
   gathering->reactor = &reactor_;
-  if (need < gathering->candidates.size() && pace_of(command).times_next())
+  if (!command.is_range && need < gathering->candidates.size() && pace_.times_next())
     gathering->timed_from_us = reactor_.now_us();
   for (size_t i = 0; i < need && gathering->next < gathering->candidates.size(); ++i) {
     ask(gathering, digests && i != 0);
@@ -217,7 +217,7 @@ void CoordinatorImpl::speculate_later(const std::shared_ptr<Gathering>& gatherin
   if (gathering->complete() || gathering->next >= gathering->candidates.size()) return;
   const std::weak_ptr<Gathering> weak = gathering;
   gathering->speculation =
-      reactor_.call_at(reactor_.now_us() + pace_of(gathering->command).patience_us(), [this, weak] {
+      reactor_.call_at(reactor_.now_us() + patience_us(gathering->command), [this, weak] {
         const auto now = weak.lock();
         if (now == nullptr) return;
         now->speculation = 0;
@@ -231,9 +231,10 @@ void CoordinatorImpl::speculate_later(const std::shared_ptr<Gathering>& gatherin
 }
 
 void CoordinatorImpl::note_pace(const Gathering& gathering) {
+  const int64_t waited_us = patience_us(gathering.command);
   if (gathering.timed_from_us != 0) {
     const base::MonotonicUs now_us = reactor_.now_us();
-    pace_of(gathering.command).note(now_us - gathering.timed_from_us, now_us);
+    pace_.note(now_us - gathering.timed_from_us, now_us);
   }
   if (gathering.waited_for == 0 && slow_replicas_.is_empty()) return;
   const std::vector<StoreAddress> answered = gathering.answered();
@@ -252,8 +253,7 @@ void CoordinatorImpl::note_pace(const Gathering& gathering) {
       is_before_an_answer = true;
     else if (is_before_an_answer && i < gathering.waited_for &&
              !has(gathering.failed_replicas, replica))
-      slow_replicas_.note_late(replica, pace_of(gathering.command).patience_us(),
-                               reactor_.now_us());
+      slow_replicas_.note_late(replica, waited_us, reactor_.now_us());
   }
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a read waits for the replicas that it has asked before it asks one more.
 //
-//   1. Every eighth read that could ask another replica is timed, from asking to enough answers.
+//   1. One in eight of the reads that could ask another replica is timed, from asking to enough answers; by
+//      chance, since clients have rhythms.
 //   2. After 64 of them the patience is the time within which 99 in 100 had their answers, of the last minutes
 //      (base/recent_histogram.h), between a least and a most.
 //
-// So about one read in a hundred asks a replica more than it needs, whether the reads are of one row or of a
-// megabyte. The most is a bound on what a replica that stalls costs the reads that meet it: those are late
+// So about one read in a hundred asks a replica more than it needs. The most is a bound on what a replica that stalls costs the reads that meet it: those are late
 // themselves, and raise the patience no further than that.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace tetrad::replication {
 
-/// Of one kind of reads of one shard's coordinator, on its thread.
+/// Of the reads of single partitions of one shard's coordinator, on its thread.
 class ReadPace {
  public:
   /// Until enough reads are timed the patience is `first_us`.
@@ -27,7 +27,10 @@ class ReadPace {
 
   int64_t patience_us() const { return patience_us_; }
   /// Whether the next read is to be timed.
-  bool times_next() { return (reads_++ & 7) == 0; }
+  bool times_next() {
+    chance_ = chance_ * 6'364'136'223'846'793'005 + 1'442'695'040'888'963'407;  // Knuth's
+    return (chance_ >> 61) == 0;
+  }
   /// What a read took that was to be timed.
   void note(int64_t took_us, base::MonotonicUs now_us) {
     took_.record(static_cast<uint64_t>(std::max<int64_t>(took_us, 0)), 1, now_us);
@@ -41,7 +44,7 @@ class ReadPace {
 
  private:
   int64_t least_us_, most_us_, patience_us_;
-  uint64_t reads_ = 0, timed_ = 0;
+  uint64_t chance_ = 0, timed_ = 0;
   base::RecentHistogram took_;
 };
 

@@ -58,6 +58,8 @@ Result<std::vector<RingRange>> ranges_of_tokens(const std::string& start, const 
     *position = RingPosition::end_of_token(*token);
   }
   if (range.start < range.end) return std::vector<RingRange>{range};
+  if (range.start == range.end && end.empty())
+    return fail(ErrorCode::kInvalid, "no token comes after {}", start);
   if (range.start == range.end)
     return fail(ErrorCode::kInvalid, "the tokens of start and end are equal");
   return std::vector<RingRange>{{range.start, RingPosition::highest()},
