@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "partitioner/token.h"
+#include "tests/simulation/support/propose.h"
 #include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
@@ -103,12 +104,6 @@ Task<void> run_delete(SimNode* node, LoggedBatch* batch) {
   options.dated_us = coordinator.now_us();
   auto result = co_await coordinator.write(std::move(mutations), options);
   batch->is_deleted = result.has_value();
-}
-
-Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
-  const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
-  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
-  (void)result;
 }
 
 Task<void> run_truncate(SimNode* node) {
@@ -405,8 +400,7 @@ void BatchCluster::split() {
   const auto* table = via->state()->table(incarnation);
   if (table == nullptr) return;
   if (merge_instead(*via, *table, at)) return;
-  const partitioner::Tablet& tablet = table->tablets.find(at);
-  via->spawn(propose(via, replication::SplitTablet{incarnation, tablet.id, tablet.range, at}));
+  split_at(*via, *table, at);
 }
 
 void BatchCluster::truncate() {

@@ -7,18 +7,13 @@
 #include <catch2/catch.hpp>
 
 #include "tests/simulation/support/conditional_row.h"
+#include "tests/simulation/support/propose.h"
 #include "tests/simulation/support/sim_cluster.h"
 #include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
 
 namespace {
-
-Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
-  const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
-  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
-  (void)result;
-}
 
 struct ThreeNodes {
   SimCluster cluster{7, 3};

@@ -95,12 +95,6 @@ Task<void> change_schema(SimNode* node, replication::SchemaChange change,
   if (result) *done = world->now_us();
 }
 
-Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
-  const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
-  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
-  (void)result;
-}
-
 PartitionOf<int64_t> newest_held(const storage::ReadResult& result) {
   PartitionOf<int64_t> newest{};
   if (result.partitions.empty()) return newest;

@@ -21,8 +21,6 @@ Task<void> run_read(SimNode* node, Operation* operation, History* history);
 /// `done`: when it was answered, if it succeeded.
 Task<void> change_schema(SimNode* node, replication::SchemaChange change,
                          std::optional<base::MonotonicUs>* done);
-/// Whatever comes of it.
-Task<void> propose(SimNode* node, replication::MetaCommandBody body);
 
 /// Of each place of a partition the newest that a store holds there, be it value or deletion.
 PartitionOf<int64_t> newest_held(const storage::ReadResult& result);

@@ -4,6 +4,7 @@
 #include "partitioner/token.h"
 #include "replication/coordinator/replica_sets.h"
 #include "tests/simulation/cluster/data_clients.h"
+#include "tests/simulation/support/propose.h"
 #include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
@@ -255,15 +256,13 @@ void DataCluster::change_tablets() {
   const auto& table = *state->tables.begin()->second;
   const RingPosition at =
       partitioner::position_of(key_text(static_cast<int>(random_.below(kKeys))));
-  const partitioner::Tablet& tablet = table.tablets.find(at);
   if (profile_.fills_up && random_.one_in(2)) {
     for (const partitioner::Tablet& each : table.tablets.tablets())
       via->spawn(propose(via, replication::SetTabletFull{table.incarnation, each.id, true}));
     return;
   }
   if (merge_instead(*via, table, at)) return;
-  via->spawn(
-      propose(via, replication::SplitTablet{table.incarnation, tablet.id, tablet.range, at}));
+  split_at(*via, table, at);
 }
 
 void DataCluster::truncate() {

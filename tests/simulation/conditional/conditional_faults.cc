@@ -4,6 +4,7 @@
 
 #include "partitioner/token.h"
 #include "tests/simulation/conditional/conditional_cluster.h"
+#include "tests/simulation/support/propose.h"
 #include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
@@ -20,12 +21,6 @@ Task<void> run_truncate(SimNode* node, RowOperation* operation, uint64_t* place)
   auto result = co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
   operation->outcome = result ? Outcome::kApplied : Outcome::kUnknown;
   operation->ended = ++*place;
-}
-
-Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
-  const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
-  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
-  (void)result;
 }
 
 }  // namespace
@@ -174,9 +169,7 @@ void ConditionalCluster::split() {
   const RingPosition at =
       partitioner::position_of(key_text(static_cast<int>(random_.below(4))) + "x");
   if (merge_instead(*via, table, at)) return;
-  const partitioner::Tablet& tablet = table.tablets.find(at);
-  via->spawn(
-      propose(via, replication::SplitTablet{table.incarnation, tablet.id, tablet.range, at}));
+  split_at(*via, table, at);
 }
 
 /// To any other members; where they are few the cluster then takes in more.

@@ -5,6 +5,7 @@
 
 #include "replication/coordinator/conditional.h"
 #include "replication/rpc/envelope.h"
+#include "tests/simulation/support/propose.h"
 #include "tests/simulation/support/sim_cluster.h"
 #include "tests/simulation/support/tables.h"
 
@@ -80,12 +81,6 @@ Task<void> read(SimNode* node, RowName row, ConsistencyLevel level, Answer* answ
   } else {
     answer->emplace(has_row(*rows));
   }
-}
-
-Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
-  const base::Deadline deadline{node->reactor().now_us() + 2 * kSecondUs};
-  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
-  (void)result;
 }
 
 /// Three nodes with a table; what is not synced on purpose stays unsynced.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "partitioner/token.h"
+#include "tests/simulation/support/propose.h"
 #include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
@@ -74,12 +75,6 @@ Task<void> run_read(SimNode* node, uint32_t shard, TableIncarnation incarnation,
   if (!result) operation->error = result.error().message;
   operation->outcome = result ? Outcome::kCertain : Outcome::kNothing;
   operation->ended = ++*place;
-}
-
-Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
-  const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
-  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
-  (void)result;
 }
 
 /// How much a sum may be.
@@ -332,8 +327,7 @@ void CounterCluster::split() {
   const RingPosition at =
       partitioner::position_of(key_text(static_cast<int>(random_.below(4))) + "x");
   if (merge_instead(via, table, at)) return;
-  const partitioner::Tablet& tablet = table.tablets.find(at);
-  via.spawn(propose(&via, replication::SplitTablet{incarnation_, tablet.id, tablet.range, at}));
+  split_at(via, table, at);
 }
 
 void CounterCluster::heal() {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "partitioner/token.h"
+#include "tests/simulation/support/propose.h"
 #include "tests/simulation/support/tables.h"
 #include "tests/support/column_claims.h"
 
@@ -70,12 +71,6 @@ Task<void> change_schema(SimNode* node, replication::SchemaChange change, bool* 
   const base::Deadline deadline{node->reactor().now_us() + 10'000'000};
   auto result = co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
   if (result && done != nullptr) *done = true;
-}
-
-Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
-  const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
-  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
-  (void)result;
 }
 
 storage::ClaimMakerPtr claims_of(const replication::MetaState& state,
@@ -356,9 +351,7 @@ void IndexCluster::split() {
   const RingPosition at =
       partitioner::position_of(index_key_text(static_cast<int>(random_.below(kIndexKeys))));
   if (profile_.merges && merge_instead(*via, table, at)) return;
-  const partitioner::Tablet& tablet = table.tablets.find(at);
-  via->spawn(
-      propose(via, replication::SplitTablet{table.incarnation, tablet.id, tablet.range, at}));
+  split_at(*via, table, at);
 }
 
 void IndexCluster::truncate() {

@@ -6,6 +6,7 @@
 #include "partitioner/token.h"
 #include "replication/membership/leaving.h"
 #include "tests/simulation/cluster/data_clients.h"
+#include "tests/simulation/support/propose.h"
 #include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
@@ -455,10 +456,8 @@ void TopologyNemesis::split(size_t) {
   const auto& table = *entry->second;
   const RingPosition at =
       partitioner::position_of(key_text(static_cast<int>(random_.below(kKeys))));
-  const partitioner::Tablet& tablet = table.tablets.find(at);
   ++figures_.splits;
-  via->spawn(
-      propose(via, replication::SplitTablet{table.incarnation, tablet.id, tablet.range, at}));
+  split_at(*via, table, at);
 }
 
 void TopologyNemesis::merge(size_t) {

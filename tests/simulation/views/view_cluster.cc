@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "partitioner/token.h"
+#include "tests/simulation/support/propose.h"
 #include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
@@ -30,12 +31,6 @@ Task<void> write(SimNode* node, storage::Mutation mutation) {
   options.dated_us = coordinator.now_us();
 
   auto result = co_await coordinator.write(std::move(mutations), options);
-  (void)result;
-}
-
-Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
-  const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
-  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
   (void)result;
 }
 
@@ -282,9 +277,7 @@ void ViewCluster::split() {
                                             : row_text(random_.below(kRows));
   const RingPosition at = partitioner::position_of(key);
   if (merge_instead(*via, *table, at)) return;
-  const partitioner::Tablet& tablet = table->tablets.find(at);
-  via->spawn(
-      propose(via, replication::SplitTablet{table->incarnation, tablet.id, tablet.range, at}));
+  split_at(*via, *table, at);
 }
 
 void ViewCluster::truncate() {
