@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# For the suites in Python: a virtual environment per lock file, kept in build/venvs, and pytest's counts.
+# For the suites in Python: a virtual environment per lock file, kept in build/venvs, and the counts of their parts.
 
 # make_venv NAME REQUIREMENTS: prints the path of a Python that has exactly what REQUIREMENTS pins.
 make_venv() {
@@ -13,6 +13,17 @@ make_venv() {
       cp "$2" "$venv/installed.txt" || { echo "cannot make the Python environment $1" >&2; return 1; }
   fi
   echo "$venv/bin/python"
+}
+
+# count_parts OUTPUT: adds its last line, "N passed, N failed" and perhaps more, to $passed and $failed. No such line is a
+# failure.
+count_parts() {
+  local line=${1##*$'\n'}
+  if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed ]]; then
+    passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
+  else
+    failed=$((failed + 1))
+  fi
 }
 
 # count_pytest LOG: adds what pytest's last line in LOG says to $passed and $failed. No such line is a failure.

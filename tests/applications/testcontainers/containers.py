@@ -2,15 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # The image as Testcontainers uses it in the place of Cassandra's, with cqlsh inside and scripts that run once. Last line
 # N passed, N failed. containers.py IMAGE
-import os
 import sys
 import tempfile
 from pathlib import Path
 
-os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"  # what is begun here is stopped here
-from cassandra.cluster import Cluster  # noqa: E402
-from cassandra.policies import DCAwareRoundRobinPolicy  # noqa: E402
-from testcontainers.cassandra import CassandraContainer  # noqa: E402
+from cassandra.cluster import Cluster
+from cassandra.policies import DCAwareRoundRobinPolicy
+from testcontainers.cassandra import CassandraContainer
 
 results = {"passed": 0, "failed": 0}
 
