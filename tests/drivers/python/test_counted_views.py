@@ -27,14 +27,19 @@ def peers(node, table):
     return {str(row.address): row for row in node.execute(f"SELECT * FROM system_views.{table}")}
 
 
+def counted_over_100(node, table, query):
+    """What the table says of each other node before and after a hundred times the query at ALL."""
+    wait_until(lambda: set(peers(node, table)) == set(HOSTS[1:]), 30, "a row for each other node")
+    before = peers(node, table)
+    for _ in range(100):
+        node.execute(SimpleStatement(query, consistency_level=ConsistencyLevel.ALL))
+    return before, peers(node, table)
+
+
 @needs_peers
 def test_a_node_counts_what_it_sends_to_each_other_one(node, counted):
-    wait_until(lambda: set(peers(node, "internode_outbound")) == set(HOSTS[1:]), 30, "a row for each other node")
-    before = peers(node, "internode_outbound")
-    insert = SimpleStatement(f"INSERT INTO {counted}.counted (k, c, v) VALUES (1, 1, 1)", consistency_level=ConsistencyLevel.ALL)
-    for _ in range(100):
-        node.execute(insert)
-    after = peers(node, "internode_outbound")
+    insert = f"INSERT INTO {counted}.counted (k, c, v) VALUES (1, 1, 1)"
+    before, after = counted_over_100(node, "internode_outbound", insert)
     assert sum(row.sent_count for row in after.values()) >= sum(row.sent_count for row in before.values()) + 100
     for address, row in after.items():
         assert row.port > 0 and row.dc and row.rack
@@ -47,12 +52,8 @@ def test_a_node_counts_what_it_sends_to_each_other_one(node, counted):
 
 @needs_peers
 def test_a_node_counts_what_comes_from_each_other_one(node, counted):
-    wait_until(lambda: set(peers(node, "internode_inbound")) == set(HOSTS[1:]), 30, "a row for each other node")
-    before = peers(node, "internode_inbound")
-    read = SimpleStatement(f"SELECT v FROM {counted}.counted WHERE k = 1", consistency_level=ConsistencyLevel.ALL)
-    for _ in range(100):
-        node.execute(read)
-    after = peers(node, "internode_inbound")
+    read = f"SELECT v FROM {counted}.counted WHERE k = 1"
+    before, after = counted_over_100(node, "internode_inbound", read)
     assert sum(row.received_count for row in after.values()) >= sum(row.received_count for row in before.values()) + 100
     for address, row in after.items():
         assert row.received_count >= before[address].received_count and row.received_bytes > 80 * row.received_count
