@@ -87,8 +87,7 @@ CoordinatorImpl::CoordinatorImpl(base::Reactor& reactor, base::Random& random, R
       clock_(clock),
       options_(options),
       logger_(std::move(logger)),
-      pace_(std::min(options.speculative_retry_least_us, options.speculative_retry_us),
-            options.speculative_retry_us, options.speculative_retry_us),
+      pace_(options.speculative_retry_least_us, options.speculative_retry_us),
       line_(reactor),
       turns_(reactor, rpc, turns),
       counters_(reactor, rpc, clock, replicas, *this, random.next()) {}

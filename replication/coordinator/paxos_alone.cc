@@ -63,17 +63,14 @@ bool is_promise_open(const storage::PaxosRegisters& registers) {
 /// before the answer goes. `empty`: the proposal that changes nothing.
 Task<Result<std::optional<CoordinatorImpl::PaxosRun::Step>>> CoordinatorImpl::PaxosRun::end_alone(
     PlanPtr plan, Alone seen, Proposal empty) {
-  const StoreAddress member = plan->live.front();
-  Round round(plan, [&](const auto& set) { return plan->deciding(set); });
   if (is_promise_open(seen.turn.registers()) && !TETRAD_MUTANT(lwt_alone_promise_open)) {
     const ProposeRequest request = request_for(command, plan->epoch, std::move(empty), nullptr);
     Answer<PaxosVote> closing;
-    self.paxos_.close_alone(member.store, std::move(seen), request, deadline,
+    self.paxos_.close_alone(plan->live.front().store, std::move(seen), request, deadline,
                             closing.setter(self.alive_));
     const Result<PaxosVote> vote = co_await closing.shot;
     if (vote && vote->yes) co_return Step::kDone;
-    vote ? round.on_refusal(member, vote->last) : round.on_error(member, vote.error());
-    co_return after_failure(round);
+    co_return after_failure_alone(plan, vote);
   }
   Answer<void> syncing;
   if (TETRAD_MUTANT(lwt_seen_unsynced)) co_return Step::kDone;
@@ -82,8 +79,15 @@ Task<Result<std::optional<CoordinatorImpl::PaxosRun::Step>>> CoordinatorImpl::Pa
   place->reset();
   const Result<void> synced = co_await syncing.shot;
   if (synced) co_return Step::kDone;
-  round.on_error(member, synced.error());
-  co_return after_failure(round);
+  co_return after_failure_alone(plan, std::unexpected(synced.error()));
+}
+
+Result<std::optional<CoordinatorImpl::PaxosRun::Step>>
+CoordinatorImpl::PaxosRun::after_failure_alone(const PlanPtr& plan, const Result<PaxosVote>& no) {
+  const StoreAddress& member = plan->live.front();
+  Round round(plan, [&](const auto& set) { return plan->deciding(set); });
+  no ? round.on_refusal(member, no->last) : round.on_error(member, no.error());
+  return after_failure(round);
 }
 
 bool CoordinatorImpl::PaxosRun::is_alone(const Plan& plan) const {
@@ -107,10 +111,8 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   TETRAD_ASSERT(plan->live.size() == 1);
   TETRAD_ASSERT(is_certain());
   const StoreAddress member = plan->live.front();
-  const auto failed_with = [&](const Error& error) -> Result<std::optional<Step>> {
-    Round round(plan, [&](const auto& set) { return plan->deciding(set); });
-    round.on_error(member, error);
-    return after_failure(round);
+  const auto failed_with = [&](const Error& error) {
+    return after_failure_alone(plan, std::unexpected(error));
   };
   sent = true;
   const base::Deadline until = attempt_deadline();
@@ -162,13 +164,8 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   self.paxos_.decide_alone(member.store, std::move(*alone), request, deadline, passed_on,
                            deciding.setter(self.alive_));
   const Result<PaxosVote> vote = co_await deciding.shot;
-  if (!vote) co_return failed_with(vote.error());
-  proposed.clear();
-  if (!vote->yes) {
-    Round round(plan, [&](const auto& set) { return plan->deciding(set); });
-    round.on_refusal(member, vote->last);
-    co_return after_failure(round);
-  }
+  if (vote) proposed.clear();
+  if (!vote || !vote->yes) co_return after_failure_alone(plan, vote);
   applied = true;
   note("Applied by the only replica");
   co_return Step::kDone;

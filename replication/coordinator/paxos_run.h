@@ -78,6 +78,8 @@ struct CoordinatorImpl::PaxosRun {
   Task<Result<std::optional<Step>>> attempt_alone(PlanPtr plan);
   Task<Result<std::optional<Step>>> end_alone(PlanPtr plan, PaxosService::Alone seen,
                                               storage::Proposal empty);
+  /// `no`: the only member's vote against it, or an error.
+  Result<std::optional<Step>> after_failure_alone(const PlanPtr& plan, const Result<PaxosVote>& no);
   /// A ballot of now, above what the registers hold. Unset: a timestamp there is not before now.
   std::optional<storage::Ballot> ballot_alone(const storage::PaxosRegisters& registers,
                                               const PaxosService::Alone& alone);

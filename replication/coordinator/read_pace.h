@@ -21,9 +21,9 @@ namespace tetrad::replication {
 /// Of the reads of single partitions of one shard's coordinator, on its thread.
 class ReadPace {
  public:
-  /// Until enough reads are timed the patience is `first_us`.
-  ReadPace(int64_t least_us, int64_t most_us, int64_t first_us)
-      : least_us_(least_us), most_us_(std::max(least_us, most_us)), patience_us_(first_us) {}
+  /// Until enough reads are timed the patience is the most.
+  ReadPace(int64_t least_us, int64_t most_us)
+      : least_us_(std::min(least_us, most_us)), most_us_(most_us), patience_us_(most_us) {}
 
   int64_t patience_us() const { return patience_us_; }
   /// Whether the next read is to be timed.
