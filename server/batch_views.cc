@@ -4,19 +4,11 @@
 #include "server/shard_views.h"
 
 namespace tetrad::server {
-namespace {
 
 using cql::BatchFigures;
 using cql::BatchType;
 using cql::NodeTable;
 using namespace cql::cells;
-
-/// A bucket's bound is above the numbers in it by one at least.
-double partitions_at(const base::RecentFigures& of, double part) {
-  return std::max(of.at(part) - 1, 0.0);
-}
-
-}  // namespace
 
 std::vector<NodeTable> batch_views(const NodeViewSources& from) {
   struct Kind {
@@ -40,9 +32,9 @@ std::vector<NodeTable> batch_views(const NodeViewSources& from) {
     for (size_t i = 0; i < kKinds.size(); ++i) {
       base::RecentFigures all;
       for (const OfKinds& part : parts) all.add(part[i]);
-      rows.push_back({text(kKinds[i].name), big(static_cast<int64_t>(partitions_at(all, 1))),
-                      real(partitions_at(all, 0.5)), real(partitions_at(all, 0.999)),
-                      real(partitions_at(all, 0.99))});
+      rows.push_back({text(kKinds[i].name), big(static_cast<int64_t>(number_at(all, 1))),
+                      real(number_at(all, 0.5)), real(number_at(all, 0.999)),
+                      real(number_at(all, 0.99))});
     }
     return rows;
   };

@@ -81,7 +81,7 @@ NodeTable view_builds_table(const NodeViewSources& from) {
         if (view.built) return;
         const auto token = [](int64_t value) { return text(std::to_string(value)); };
         rows.push_back({text(table.keyspace), text(table.name), token(RingPosition::lowest().token),
-                        token(RingPosition::highest().token), big(static_cast<int64_t>(view.rows)),
+                        token(RingPosition::highest().token), count(view.rows),
                         token(view.position.token)});
       });
 }

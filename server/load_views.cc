@@ -31,7 +31,7 @@ struct Advice {
 VirtualRow row_of(std::string_view keyspace, std::string_view table, const Advice& advice) {
   return {text(keyspace),     text(table),
           text(advice.kind),  text(utf8(advice.subject)),
-          real(advice.share), big(static_cast<int64_t>(advice.ru_per_s)),
+          real(advice.share), count(advice.ru_per_s),
           text(advice.text)};
 }
 

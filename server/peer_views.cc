@@ -23,8 +23,6 @@ using replication::SentTraffic;
 template <class Traffic>
 using OfPeers = std::map<replication::Endpoint, Traffic>;
 
-cql::VirtualCell figure(uint64_t value) { return big(static_cast<int64_t>(value)); }
-
 /// `row` makes the cells behind the four that name the peer.
 template <class Traffic>
 NodeTable peer_table(const NodeViewSources& from, std::string name,
@@ -67,20 +65,20 @@ NodeTable peer_table(const NodeViewSources& from, std::string name,
 }
 
 VirtualRow row_of_sent(const SentTraffic& of) {
-  return {figure(of.connections),
-          figure(of.attempts),
-          figure(of.lost.bytes),
-          figure(of.lost.count),
-          figure(0),  // expired
-          figure(0),
-          figure(of.overloaded.bytes),
-          figure(of.overloaded.count),
-          figure(of.pending.bytes),
-          figure(of.pending.count),
-          figure(of.sent.bytes),
-          figure(of.sent.count),
-          figure(of.connected),
-          figure(of.pending.bytes),  // what the limit of the queue is for
+  return {count(of.connections),
+          count(of.attempts),
+          count(of.lost.bytes),
+          count(of.lost.count),
+          count(0),  // expired
+          count(0),
+          count(of.overloaded.bytes),
+          count(of.overloaded.count),
+          count(of.pending.bytes),
+          count(of.pending.count),
+          count(of.sent.bytes),
+          count(of.sent.count),
+          count(of.connected),
+          count(of.pending.bytes),  // what the limit of the queue is for
           kNull};
 }
 
@@ -108,20 +106,20 @@ NodeTable outbound_table(const NodeViewSources& from) {
 /// A message is given to its handler as it comes, so what was received and could be read has been
 /// processed, and none is scheduled.
 VirtualRow row_of_received(const ReceivedTraffic& of) {
-  return {figure(0),  // corrupt, and the connection went on
-          figure(of.corrupt_frames),
-          figure(of.malformed.bytes),
-          figure(of.malformed.count),
+  return {count(0),  // corrupt, and the connection went on
+          count(of.corrupt_frames),
+          count(of.malformed.bytes),
+          count(of.malformed.count),
           kNull,  // expired
           kNull,
-          figure(of.received.bytes - of.malformed.bytes),
-          figure(of.received.count - of.malformed.count),
-          figure(of.received.bytes),
-          figure(of.received.count),
-          figure(0),  // scheduled
-          figure(0),
-          figure(0),  // throttled
-          figure(0),
+          count(of.received.bytes - of.malformed.bytes),
+          count(of.received.count - of.malformed.count),
+          count(of.received.bytes),
+          count(of.received.count),
+          count(0),  // scheduled
+          count(0),
+          count(0),  // throttled
+          count(0),
           kNull,
           kNull};
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/recent_histogram.h"
 #include "cql/types/strict_utf8.h"
 #include "server/node_views.h"
 
@@ -46,6 +47,12 @@ void ask_shards(const NodeViewSources& from, base::Reactor& asker, std::function
           });
     });
   }
+}
+
+/// The number that a part of those recorded do not exceed: a bucket's bound is above them by one at
+/// least.
+inline double number_at(const base::RecentFigures& of, double part) {
+  return std::max(of.at(part) - 1, 0.0);
 }
 
 /// For a text column: what was cut may end within a letter.

@@ -48,24 +48,17 @@ NodeTable measured_table(const NodeViewSources& from, std::string name, TableFig
 }
 
 NodeTable latency_table(const NodeViewSources& from, std::string name, TableFigure figure) {
-  return measured_table(from, std::move(name), figure,
-                        {{"count", "bigint"},
-                         {"max_ms", "double"},
-                         {"p50th_ms", "double"},
-                         {"p99th_ms", "double"},
-                         {"per_second", "double"}},
-                        [](const TableMeasure& of) -> VirtualRow {
-                          const auto ms = [&of](double part) {
-                            return real(of.recent.at(part) / 1000);
-                          };
-                          return {big(static_cast<int64_t>(of.count)), ms(1), ms(0.5), ms(0.99),
-                                  real(of.recent.per_second)};
-                        });
-}
-
-/// A bucket's bound is above the values in it by one at least.
-double number_at(const TableMeasure& of, double part) {
-  return std::max(of.recent.at(part) - 1, 0.0);
+  return measured_table(
+      from, std::move(name), figure,
+      {{"count", "bigint"},
+       {"max_ms", "double"},
+       {"p50th_ms", "double"},
+       {"p99th_ms", "double"},
+       {"per_second", "double"}},
+      [](const TableMeasure& of) -> VirtualRow {
+        const auto ms = [&of](double part) { return real(of.recent.at(part) / 1000); };
+        return {count(of.count), ms(1), ms(0.5), ms(0.99), real(of.recent.per_second)};
+      });
 }
 
 NodeTable per_read_table(const NodeViewSources& from, std::string name, TableFigure figure) {
@@ -73,8 +66,8 @@ NodeTable per_read_table(const NodeViewSources& from, std::string name, TableFig
       from, std::move(name), figure,
       {{"count", "bigint"}, {"max", "double"}, {"p50th", "double"}, {"p99th", "double"}},
       [](const TableMeasure& of) -> VirtualRow {
-        return {big(static_cast<int64_t>(of.count)), real(number_at(of, 1)),
-                real(number_at(of, 0.5)), real(number_at(of, 0.99))};
+        return {count(of.count), real(number_at(of.recent, 1)), real(number_at(of.recent, 0.5)),
+                real(number_at(of.recent, 0.99))};
       });
 }
 

@@ -71,6 +71,7 @@ inline const VirtualCell kNull = std::nullopt;
 inline VirtualCell text(std::string_view value) { return Bytes(value); }
 inline VirtualCell number(int32_t value) { return make_int(value); }
 inline VirtualCell big(int64_t value) { return make_bigint(value); }
+inline VirtualCell count(uint64_t value) { return big(static_cast<int64_t>(value)); }
 inline VirtualCell uuid(const Uuid& value) { return make_uuid(value); }
 inline VirtualCell flag(bool value) { return make_boolean(value); }
 inline VirtualCell real(double value) { return make_double(value); }

@@ -5,6 +5,7 @@
 
 #include "cql/system/computed_tables.h"
 #include "cql/system/virtual_tables.h"
+#include "replication/rpc/transport.h"
 
 namespace tetrad::cql {
 namespace {
@@ -58,7 +59,7 @@ VirtualRow row_of(const NodeInfo& node, const std::string& release, std::string 
       {"release_version", release},
       {"rpc_address", node.address_of_clients()},
       {"native_address_and_port",
-       fmt::format("{}:{}", node.address_of_clients(), node.native_port)},
+       replication::make_endpoint(node.address_of_clients(), node.native_port)},
       {"schema", std::move(schema)},
       {"status", status},
       {"status_with_port", status}};

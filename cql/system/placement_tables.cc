@@ -21,8 +21,6 @@ using replication::MetaService;
 using replication::MetaState;
 using replication::TableInfo;
 
-VirtualCell count(uint64_t value) { return big(static_cast<int64_t>(value)); }
-
 VirtualCell addresses(const MetaState& state, const std::vector<StoreAddress>& replicas) {
   return text_list(state.addresses_of(replicas));
 }

@@ -5,6 +5,7 @@
 #include "cql/system/computed_tables.h"
 #include "cql/system/virtual_tables.h"
 #include "replication/meta/meta_state.h"
+#include "replication/rpc/transport.h"
 
 namespace tetrad::cql {
 namespace {
@@ -26,7 +27,8 @@ VirtualRow repair_row(const MetaState& state, const replication::TableInfo& tabl
     const auto node = state.nodes.find(member.host);
     if (node == state.nodes.end()) continue;
     addresses.push_back(node->second.address);
-    with_ports.push_back(fmt::format("{}:{}", node->second.address, node->second.internode_port));
+    with_ports.push_back(
+        replication::make_endpoint(node->second.address, node->second.internode_port));
   }
   return {text(table.keyspace),
           text(table.name),

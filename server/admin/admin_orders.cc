@@ -5,7 +5,6 @@
 // it proposes a command to the metadata group (propose). It answers when that has happened, not
 // when it was accepted.
 #include <algorithm>
-#include <charconv>
 
 #include "partitioner/split_policy.h"
 #include "replication/membership/leaving.h"
@@ -39,20 +38,13 @@ auto finishing(const std::shared_ptr<StoreRound>& round, base::Reactor& main) {
   };
 }
 
-std::optional<int64_t> token_of(const std::string& text) {
-  int64_t token = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), token);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return token;
-}
-
 /// The positions after the token `start` up to the token `end`, as nodetool's -st and -et have them:
 /// over the end of the ring where `start` is above `end`. Empty: from, or to, the end of the ring.
 Result<std::vector<RingRange>> ranges_of_tokens(const std::string& start, const std::string& end) {
   RingRange range;
   for (const auto& [text, position] : {std::pair(&start, &range.start), {&end, &range.end}}) {
     if (text->empty()) continue;
-    const std::optional<int64_t> token = token_of(*text);
+    const auto token = whole_number<int64_t>(*text);
     if (!token)
       return fail(ErrorCode::kInvalid, "a token is a whole number from -2^63 to 2^63-1: {}", *text);
     *position = RingPosition::end_of_token(*token);

@@ -73,13 +73,6 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-std::optional<uint64_t> whole_number(const std::string& text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 bool is_strict_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };

@@ -2,6 +2,7 @@
 // A request to the admin port, read from HTTP's request line and headers.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -36,7 +37,13 @@ struct HttpRequest {
 Result<HttpRequest> read_http_request(std::string_view method, std::string_view target);
 
 /// A whole number and nothing else, as parameters have it.
-std::optional<uint64_t> whole_number(const std::string& text);
+template <class Number = uint64_t>
+std::optional<Number> whole_number(std::string_view text) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
 
 /// What stands between commas, as parameters with several names have it; of the empty text nothing.
 std::vector<std::string> words_of(const std::string& text);
