@@ -110,6 +110,8 @@ class QueryProcessor {
   size_t prepared_count() const {
     return options_.prepared_texts == nullptr ? prepared_.size() : options_.prepared_texts->count();
   }
+  /// Those that prepared_count() counts, of `count_max` at most; those that were used last first.
+  std::vector<ListedStatement> prepared(size_t count_max) const;
   /// Outlives all tasks of process().
   AnswerBudget& answers() { return answers_; }
   /// Of requests in flight, beside their bodies.

@@ -98,6 +98,43 @@ TEST_CASE("running requests are told by their statements, without passwords") {
   CHECK(processor->running(10).empty());
 }
 
+TEST_CASE("prepared statements are told by their texts, without passwords, each once") {
+  WholeRequests node;
+  const auto texts = [](const cql::QueryProcessor& shard, size_t count_max = 10) {
+    std::vector<std::string> out;
+    for (const cql::ListedStatement& listed : shard.prepared(count_max)) {
+      CHECK(listed.keyspace.empty());
+      CHECK(listed.id.size() == 16);
+      out.push_back(listed.text);
+    }
+    return out;
+  };
+  CHECK(texts(*node.processor).empty());
+  const std::string select = "SELECT c FROM ks.t WHERE k = ?";
+  node.prepare(select);
+  node.prepare("ALTER ROLE r WITH PASSWORD = 'secret'");
+  node.prepare(select);
+  const std::vector<std::string> expected = {select, "ALTER ROLE r WITH PASSWORD"};
+  CHECK(texts(*node.processor) == expected);
+  CHECK(texts(*node.processor, 1) == std::vector<std::string>{select});
+  // Shards share the texts.
+  CHECK(texts(*node.another_shard()) == expected);
+  // The only shard of a node has its own alone.
+  const auto tables = cql::make_system_tables(node.meta, {});
+  auto alone =
+      std::make_unique<cql::QueryProcessor>(node.reactor, node.random, *node.coordinator, node.meta,
+                                            *tables, cql::QueryProcessorOptions(), Logger());
+  std::swap(node.processor, alone);
+  node.prepare(expected[1] + " = 'secret'");
+  node.prepare(select);
+  CHECK(texts(*node.processor) == expected);
+  std::swap(node.processor, alone);
+  // A large one is cut.
+  const std::string large = "SELECT c FROM ks.t WHERE k = ?" + std::string(20'000, ' ');
+  node.prepare(large);
+  CHECK(texts(*node.processor)[0] == large.substr(0, 16'384));
+}
+
 TEST_CASE(
     "a set that is not frozen in a computed table has a cell for each element, in their order") {
   cql::ComputedTables tables;
