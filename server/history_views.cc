@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of the keyspace `system` about what this process keeps: statements that were prepared.
+// Tables of the keyspace `system` about what this process keeps: statements that were prepared,
+// and compactions that have ended.
 #include "server/shard_views.h"
+#include "storage/engine/compaction_log.h"
 
 namespace tetrad::server {
 namespace {
@@ -11,6 +13,16 @@ using namespace cql::cells;
 
 // A reader must not be what holds up the first shard: 4,000 rows take it some milliseconds.
 constexpr size_t kStatementsMax = 4'000;
+constexpr int64_t kTimeUsMax = int64_t{1} << 53;  // in the year 2255
+
+/// A timeuuid of a time, and of something that has it alone among those of that time.
+Uuid time_uuid(int64_t time_us, uint16_t sequence, const Uuid& of) {
+  uint64_t node = 0;
+  for (size_t i = 10; i < 16; ++i) node = node << 8 | of.octets[i];
+  // A peer may have said any time.
+  const int64_t plausible_us = std::clamp<int64_t>(time_us, 0, kTimeUsMax);
+  return base::make_time_uuid(base::uuid_ticks_of_unix_us(plausible_us), sequence, node);
+}
 
 /// Of all shards, each once: they share the texts.
 NodeTable prepared_statements_table(const NodeViewSources& from) {
@@ -28,10 +40,37 @@ NodeTable prepared_statements_table(const NodeViewSources& from) {
       "system"};
 }
 
+/// A store's files have rows of all its tables: so there is a family, and no keyspace.
+NodeTable compaction_history_table(const NodeViewSources& from) {
+  return {
+      "compaction_history",
+      {{"id", "timeuuid", "pk"},
+       {"bytes_in", "bigint"},
+       {"bytes_out", "bigint"},
+       {"columnfamily_name", "text"},
+       {"compacted_at", "timestamp"},
+       {"compaction_properties", "frozen<map<text, text>>"},
+       {"keyspace_name", "text"},
+       {"rows_merged", "map<int, bigint>"}},
+      on_first(from,
+               [&from] {
+                 VirtualRows rows;
+                 for (const storage::CompactionRecord& one : from.compactions.records())
+                   rows.push_back({uuid(time_uuid(one.ended_us, static_cast<uint16_t>(one.number),
+                                                  from.meta().self().value)),
+                                   big(static_cast<int64_t>(one.bytes_in)),
+                                   big(static_cast<int64_t>(one.bytes_out)), text(one.family),
+                                   big(one.ended_us / 1000),
+                                   text_map({{"compaction_type", "Compaction"}}), kNull, kNull});
+                 return rows;
+               }),
+      "system"};
+}
+
 }  // namespace
 
 std::vector<NodeTable> history_views(const NodeViewSources& from) {
-  return {prepared_statements_table(from)};
+  return {prepared_statements_table(from), compaction_history_table(from)};
 }
 
 }  // namespace tetrad::server

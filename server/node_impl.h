@@ -41,6 +41,8 @@
 
 namespace tetrad::server {
 
+inline constexpr size_t kCompactionsKept = 1'000;  // for system.compaction_history
+
 /// One node. Its functions run on the main thread, which is the first shard's, unless they say
 /// otherwise.
 /// open() → run() → destructor, once each.
@@ -137,6 +139,10 @@ class NodeImpl final : public Node {
   std::optional<FirstSuperuser> first_superuser_;
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
+  // The stores' listeners share it.
+  const std::shared_ptr<storage::CompactionLog> compactions_ =
+      std::make_shared<storage::CompactionLog>(
+          kCompactionsKept, [this] { return reactors_.front()->wall_time_us(); });
   std::unique_ptr<storage::StoreFactory> store_factory_;
   // log_: the metadata group's and the node's own notes. The others are apart, so that a storm of
   // hints or batches holds up nothing of it.
@@ -158,7 +164,8 @@ class NodeImpl final : public Node {
                                [this](const Shard& shard) -> const replication::IndexRunner& {
                                  return shard.replication == nullptr ? node_->indexes()
                                                                      : shard.replication->indexes();
-                               }};
+                               },
+                               *compactions_};
   std::unique_ptr<CertificateWatch> certificates_;
   std::unique_ptr<Snapshots> snapshots_;
   std::unique_ptr<AdminService> admin_;

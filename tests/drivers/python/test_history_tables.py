@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tables of system and system_distributed about repairs and prepared statements.
+# Tables of system and system_distributed about repairs, compactions and prepared statements.
 # Each query goes to one node, which answers for itself alone.
 import datetime
 import os
@@ -112,3 +112,26 @@ def test_what_was_prepared_is_listed_once_and_without_passwords(module_connector
     listed = [row[2] for row in prepared(node)]
     assert "CREATE ROLE %s WITH PASSWORD" % mark in listed
     assert not any(secret in text for text in listed)
+
+
+def test_a_compaction_is_in_the_history(node, tetrad, order):
+    tetrad.execute("CREATE TABLE IF NOT EXISTS compacted (k int PRIMARY KEY, v text)")
+    insert = tetrad.prepare("INSERT INTO compacted (k, v) VALUES (?, ?)")
+    history = lambda: {row.id: row for row in node.execute("SELECT * FROM system.compaction_history")}  # noqa: E731
+    before = history()
+    began = now() - datetime.timedelta(minutes=1)
+    for _ in range(2):
+        for k in range(100):
+            tetrad.execute(insert, (k, "v" * 200))
+        order("flush", tetrad.keyspace)
+    order("compact", tetrad.keyspace)
+    wait_until(lambda: set(history()) - set(before), 30, "a compaction has ended")
+    found = history()
+    assert len(found) <= 1000
+    for id, row in found.items():
+        assert row.bytes_in > 0 and row.bytes_out >= 0 and row.columnfamily_name == "default"
+        assert row.keyspace_name is None and row.rows_merged is None
+        assert dict(row.compaction_properties) == {"compaction_type": "Compaction"}
+        assert abs(datetime_from_uuid1(id) - row.compacted_at) < datetime.timedelta(milliseconds=2)
+        if id not in before:
+            assert began <= row.compacted_at <= now() + datetime.timedelta(minutes=1)
