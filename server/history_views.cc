@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of the keyspace `system` about what this process keeps: statements that were prepared,
-// and compactions that have ended.
+// logged batches that wait, and compactions that have ended.
+#include "replication/batches/batch_entry.h"
+#include "replication/batches/batch_service.h"
 #include "server/shard_views.h"
 #include "storage/engine/compaction_log.h"
 
@@ -13,6 +15,7 @@ using namespace cql::cells;
 
 // A reader must not be what holds up the first shard: 4,000 rows take it some milliseconds.
 constexpr size_t kStatementsMax = 4'000;
+constexpr size_t kBatchesMax = 1'000;
 constexpr int64_t kTimeUsMax = int64_t{1} << 53;  // in the year 2255
 
 /// A timeuuid of a time, and of something that has it alone among those of that time.
@@ -38,6 +41,25 @@ NodeTable prepared_statements_table(const NodeViewSources& from) {
                  return rows;
                }),
       "system"};
+}
+
+/// What other nodes' coordinators have stored here, oldest first. The mutations stay on the disk.
+/// `version` is of their encoding, as in Cassandra.
+NodeTable batches_table(const NodeViewSources& from) {
+  return {"batches",
+          {{"id", "timeuuid", "pk"}, {"mutations", "list<blob>"}, {"version", "int"}},
+          on_first(from,
+                   [&from] {
+                     VirtualRows rows;
+                     for (const auto& batch : from.batches().waiting(kBatchesMax)) {
+                       const auto sequence =
+                           static_cast<uint16_t>(batch.id.octets[0] << 8 | batch.id.octets[1]);
+                       rows.push_back({uuid(time_uuid(batch.created_us, sequence, batch.id)), kNull,
+                                       number(replication::kBatchEntryFormat)});
+                     }
+                     return rows;
+                   }),
+          "system"};
 }
 
 /// A store's files have rows of all its tables: so there is a family, and no keyspace.
@@ -70,7 +92,7 @@ NodeTable compaction_history_table(const NodeViewSources& from) {
 }  // namespace
 
 std::vector<NodeTable> history_views(const NodeViewSources& from) {
-  return {prepared_statements_table(from), compaction_history_table(from)};
+  return {prepared_statements_table(from), compaction_history_table(from), batches_table(from)};
 }
 
 }  // namespace tetrad::server

@@ -153,19 +153,20 @@ class NodeImpl final : public Node {
   std::unique_ptr<replication::ReplicationNode> node_;
   // Behind what it refers to, which it must not outlive.
   Serving serving_{options_, shards_, logger_};
-  const NodeViewSources views_{options_,
-                               memory_,
-                               shards_,
-                               serving_,
-                               [this]() -> Snapshots& { return *snapshots_; },
-                               [this]() -> replication::MetaService& { return node_->meta(); },
-                               client_addresses_,
-                               log_lines_,
-                               [this](const Shard& shard) -> const replication::IndexRunner& {
-                                 return shard.replication == nullptr ? node_->indexes()
-                                                                     : shard.replication->indexes();
-                               },
-                               *compactions_};
+  const NodeViewSources views_{
+      options_,
+      memory_,
+      shards_,
+      serving_,
+      [this]() -> Snapshots& { return *snapshots_; },
+      [this]() -> replication::MetaService& { return node_->meta(); },
+      client_addresses_,
+      log_lines_,
+      [this](const Shard& shard) -> const replication::IndexRunner& {
+        return shard.replication == nullptr ? node_->indexes() : shard.replication->indexes();
+      },
+      [this]() -> const replication::BatchService& { return node_->batches(); },
+      *compactions_};
   std::unique_ptr<CertificateWatch> certificates_;
   std::unique_ptr<Snapshots> snapshots_;
   std::unique_ptr<AdminService> admin_;

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tables of system and system_distributed about repairs, compactions and prepared statements.
+# Tables of system and system_distributed about repairs, compactions, prepared statements and batches.
 # Each query goes to one node, which answers for itself alone.
 import datetime
 import os
 import subprocess
+import threading
+import uuid
 
 import pytest
 from cassandra.cluster import ExecutionProfile
 from cassandra.policies import WhiteListRoundRobinPolicy
-from cassandra.query import SimpleStatement
+from cassandra.query import BatchStatement, BatchType, SimpleStatement
 from cassandra.util import datetime_from_uuid1
 from conftest import HOSTS, fresh_name, wait_until
 
@@ -135,3 +137,34 @@ def test_a_compaction_is_in_the_history(node, tetrad, order):
         assert abs(datetime_from_uuid1(id) - row.compacted_at) < datetime.timedelta(milliseconds=2)
         if id not in before:
             assert began <= row.compacted_at <= now() + datetime.timedelta(minutes=1)
+
+
+def test_a_batch_of_another_node_is_listed_while_it_waits(module_connector, node, tetrad):
+    if len(HOSTS) < 3:
+        pytest.skip("a batch waits on two nodes beside its coordinator")
+    tetrad.execute("CREATE TABLE IF NOT EXISTS batched (k int PRIMARY KEY, v text)")
+    others = [session_of(module_connector, host) for host in HOSTS[1:]]
+    ended = threading.Event()
+
+    def write(session, first):
+        insert = session.prepare("INSERT INTO %s.batched (k, v) VALUES (?, ?)" % tetrad.keyspace)
+        while not ended.is_set():
+            batch = BatchStatement(batch_type=BatchType.LOGGED)
+            for k in range(20):
+                batch.add(insert, (first + k, "v" * 100))
+            session.execute(batch)
+
+    threads = [threading.Thread(target=write, args=(others[i % len(others)], 100 * i)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    seen = []
+    try:
+        wait_until(lambda: seen.extend(node.execute("SELECT * FROM system.batches")) or seen, 60, "a batch is seen")
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    for row in seen:
+        assert isinstance(row.id, uuid.UUID) and row.id.version == 1 and row.version == 1 and row.mutations is None
+        assert abs(datetime_from_uuid1(row.id) - now()) < datetime.timedelta(minutes=5)
+    wait_until(lambda: not list(node.execute("SELECT * FROM system.batches")), 60, "all are done")
