@@ -165,6 +165,9 @@ class NodeImpl final : public Node {
       [this](const Shard& shard) -> const replication::IndexRunner& {
         return shard.replication == nullptr ? node_->indexes() : shard.replication->indexes();
       },
+      [this](const Shard& shard) -> const replication::TabletStream& {
+        return shard.replication == nullptr ? node_->stream() : shard.replication->stream();
+      },
       [this]() -> const replication::BatchService& { return node_->batches(); },
       *compactions_};
   std::unique_ptr<CertificateWatch> certificates_;

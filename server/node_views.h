@@ -27,6 +27,7 @@ struct NodeViewSources {
   const RecentLog& log;
   /// To be asked on the shard's thread.
   std::function<const replication::IndexRunner&(const Shard&)> indexes;
+  std::function<const replication::TabletStream&(const Shard&)> streams;
   /// On the first shard's thread.
   std::function<const replication::BatchService&()> batches;
   const storage::CompactionLog& compactions;

@@ -76,7 +76,7 @@ std::vector<cql::NodeTable> table_views(const NodeViewSources& from);
 std::vector<cql::NodeTable> peer_views(const NodeViewSources& from);
 /// Of system_views: batches.
 std::vector<cql::NodeTable> batch_views(const NodeViewSources& from);
-/// Of `system`: prepared statements, logged batches, compactions.
+/// Of `system`: prepared statements, logged batches, compactions; system_views.streaming.
 std::vector<cql::NodeTable> history_views(const NodeViewSources& from);
 /// system_tetrad.hot_keys: what gets most work.
 cql::NodeTable hot_keys_table(const NodeViewSources& from);

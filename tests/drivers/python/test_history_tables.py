@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tables of system and system_distributed about repairs, compactions, prepared statements and batches.
-# Each query goes to one node, which answers for itself alone.
+# Tables of system and system_distributed about what has been: repairs, compactions, prepared statements, batches,
+# and system_views.streaming. Each query goes to one node, which answers for itself alone.
 import datetime
 import os
 import subprocess
@@ -168,3 +168,12 @@ def test_a_batch_of_another_node_is_listed_while_it_waits(module_connector, node
         assert isinstance(row.id, uuid.UUID) and row.id.version == 1 and row.version == 1 and row.mutations is None
         assert abs(datetime_from_uuid1(row.id) - now()) < datetime.timedelta(minutes=5)
     wait_until(lambda: not list(node.execute("SELECT * FROM system.batches")), 60, "all are done")
+
+
+def test_what_comes_to_a_node_is_in_streaming(node):
+    for row in node.execute("SELECT * FROM system_views.streaming"):
+        assert row.operation == "Relocation" and row.status in ("start", "success") and row.follower is False
+        assert row.bytes_received >= 0 and row.bytes_sent == 0 == row.bytes_to_send and row.duration_millis >= 0
+        assert (row.progress_percentage == 100) == (row.status == "success") == (row.status_success_timestamp is not None)
+        assert {peer.rsplit(":", 1)[0] for peer in row.peers} <= set(HOSTS)
+        assert row.id.version == 1 and row.status_init_timestamp <= row.last_updated_at

@@ -73,7 +73,7 @@ TEST_CASE("without a server its tables are not there") {
   WholeRequests node;
   CHECK(WholeRequests::error_of(node.query("SELECT * FROM system_views.clients")) ==
         "2200 table clients does not exist");
-  CHECK(row_count(node.query("SELECT * FROM system_views.streaming")) == 0);
+  CHECK(row_count(node.query("SELECT * FROM system_views.repairs")) == 0);
 }
 
 TEST_CASE("running requests are told by their statements, without passwords") {
