@@ -2,7 +2,7 @@
 // Tables of system_views that stay empty: about things that Tetrad does not have, or does not know.
 // Monitoring reads them; a row would be made up.
 //
-//   partitions, sstables         files are a store's, with rows of all tables; so are compactions
+//   sstables                     files are a store's, with rows of all tables; so are compactions
 //   repairs                      have no sessions that a client could follow
 //   caches of roles              roles are in memory whole
 #include "cql/system/computed_tables.h"
@@ -29,8 +29,6 @@ std::vector<EmptyView> views() {
         {"p999th", "double"},
         {"p99th", "double"}}},
       {"credentials_cache_keys", {{"role", "text", "pk"}}},
-      {"max_partition_size",
-       {{"keyspace_name", "text", "pk"}, {"table_name", "text", "pk"}, {"mebibytes", "bigint"}}},
       {"max_sstable_duration",
        {{"keyspace_name", "text", "pk"},
         {"table_name", "text", "pk"},

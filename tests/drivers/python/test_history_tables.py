@@ -2,7 +2,9 @@
 # Tables of system and system_distributed about what has been: repairs, compactions, prepared statements, batches,
 # and system_views.streaming. Each query goes to one node, which answers for itself alone.
 import datetime
+import itertools
 import os
+import random
 import subprocess
 import threading
 import uuid
@@ -177,3 +179,26 @@ def test_what_comes_to_a_node_is_in_streaming(node):
         assert (row.progress_percentage == 100) == (row.status == "success") == (row.status_success_timestamp is not None)
         assert {peer.rsplit(":", 1)[0] for peer in row.peers} <= set(HOSTS)
         assert row.id.version == 1 and row.status_init_timestamp <= row.last_updated_at
+
+
+def test_the_largest_partition_of_a_table_is_known_once_it_is_alone(node, tetrad, order):
+    tetrad.execute("CREATE TABLE IF NOT EXISTS grown (k int, c int, v blob, PRIMARY KEY (k, c)) WITH tetrad_max_partition_mb = 4")
+    insert = tetrad.prepare("INSERT INTO grown (k, c, v) VALUES (?, ?, ?)")
+    for k in range(2, 10):
+        tetrad.execute(insert, (k, 0, b"x"))
+    rows = iter(range(60))
+    query = "SELECT mebibytes FROM system_views.max_partition_size WHERE keyspace_name = %s AND table_name = 'grown'"
+
+    def found():
+        return [row.mebibytes for row in node.execute(query, (tetrad.keyspace,))]
+
+    assert not found()
+
+    def is_known():
+        for c in itertools.islice(rows, 10):
+            tetrad.execute(insert, (1, c, random.randbytes(1 << 19)))
+        order("flush", tetrad.keyspace)
+        return found()
+
+    wait_until(is_known, 120, "the partition is alone")
+    assert 1 <= found()[0] <= 60
