@@ -136,6 +136,28 @@ TEST_CASE("prepared statements are told by their texts, without passwords, each 
 }
 
 TEST_CASE(
+    "the texts of a list of prepared statements are bounded together, and the oldest are left "
+    "out") {
+  WholeRequests node;
+  const auto tables = cql::make_system_tables(node.meta, {});
+  cql::QueryProcessorOptions alone, sharing;
+  sharing.prepared_texts = std::make_shared<cql::PreparedTexts>(1'000, 64u << 20);
+  for (const cql::QueryProcessorOptions& options : {alone, sharing}) {
+    node.processor = std::make_unique<cql::QueryProcessor>(
+        node.reactor, node.random, *node.coordinator, node.meta, *tables, options, Logger());
+    node.prepare("SELECT c FROM ks.t WHERE k = 7");
+    for (int k = 0; k < 130; ++k)
+      node.prepare(fmt::format("SELECT c FROM ks.t WHERE k = {:03}", k) + std::string(16'384, ' '));
+    const std::vector<cql::ListedStatement> listed = node.processor->prepared(1'000);
+    CHECK(listed.size() == 128);  // 2 MiB
+    CHECK(listed.front().text.substr(0, 32) == "SELECT c FROM ks.t WHERE k = 129");
+    CHECK(listed.back().text.substr(0, 32) == "SELECT c FROM ks.t WHERE k = 002");
+    CHECK(node.processor->prepared(0).empty());
+    node.processor.reset();  // before its tables
+  }
+}
+
+TEST_CASE(
     "a set that is not frozen in a computed table has a cell for each element, in their order") {
   cql::ComputedTables tables;
   tables.define("system_views", "sets",
