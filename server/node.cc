@@ -457,10 +457,13 @@ Result<void> NodeImpl::open() {
   TETRAD_TRY(addresses_, addresses_of(options_));
   TETRAD_TRY_VOID(check_names(options_));
   TETRAD_TRY_VOID(check_guardrails(options_));
-  if (!options_.init_superuser.empty()) {
+  const bool resets = !options_.reset_superuser.empty();
+  if (resets || !options_.init_superuser.empty()) {
     base::Random random(os_random);
-    TETRAD_TRY(first_superuser_, first_superuser(options_.init_superuser,
-                                                 options_.init_superuser_password_file, random));
+    TETRAD_TRY(first_superuser_,
+               first_superuser(resets ? options_.reset_superuser : options_.init_superuser,
+                               options_.init_superuser_password_file, random));
+    first_superuser_->replaces = resets;
   }
   if (client_addresses_.is_on() && !has_authentication(options_))
     return fail(ErrorCode::kConfig,

@@ -5,7 +5,7 @@
 //
 // 1. Wait until this shard's schema is that of the metadata, and the cluster's format has roles.
 // 2. If a superuser can log in with a password, end: another node was faster, or the cluster is
-//    old.
+//    old. Not with reset_superuser.
 // 3. Hash the password, once, off the loop. Then start again, as the roles may have changed.
 // 4. Propose the role, for exactly this version of the schema. A conflict means that somebody
 //    changed the schema; look again after a second.
@@ -67,8 +67,15 @@ Task<void> make_first_superuser(FirstSuperuser whom, base::Reactor& reactor, bas
     if (schema != nullptr && schema->version() == state->schema_version &&
         state->format >= replication::kFormatRoles) {
       const cql::RoleSet& roles = *schema->roles();
-      if (roles.has_usable_superuser()) {
-        logger.info("no superuser is made, there is one who can log in role={}", whom.name);
+      if (!whom.replaces && roles.has_usable_superuser()) {
+        if (roles.is_superuser(whom.name))
+          logger.info("no superuser is made, there is one who can log in role={}", whom.name);
+        else
+          logger.warn(
+              "no superuser is made, another one can log in: the role and its password are not "
+              "used "
+              "(reset_superuser would make it one all the same) role={}",
+              whom.name);
         co_return;
       }
       if (hash->empty()) {
@@ -91,6 +98,7 @@ Task<void> make_first_superuser(FirstSuperuser whom, base::Reactor& reactor, bas
       role.salted_hash = *hash;
       role.can_login = role.is_superuser = true;
       role.datacenters.clear();
+      role.address_groups.clear();
       replication::SchemaChange change;
       change.expected = state->schema_version;
       change.objects.emplace_back(cql::role_key(whom.name), cql::role_text(role));

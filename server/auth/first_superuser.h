@@ -22,6 +22,7 @@ struct FirstSuperuser {
   std::string name;
   std::string password;
   bool was_made_up = false;  // the password: it is printed once
+  bool replaces = false;     // also where a superuser can log in
 };
 
 /// The password from the file, else from the environment, else made up of `random`, which nobody
@@ -30,7 +31,7 @@ Result<FirstSuperuser> first_superuser(const std::string& name, const std::strin
                                        base::Random& random);
 
 /// Makes the role, or makes it a superuser who can log in with that password, unless there is such
-/// a one. Tries again until that is so. All references outlive the task.
+/// a one and `replaces` is not set. Tries again until that is so. All references outlive the task.
 Task<void> make_first_superuser(FirstSuperuser whom, base::Reactor& reactor, base::Random& random,
                                 cql::QueryProcessor& processor, replication::MetaService& meta,
                                 Logger logger);

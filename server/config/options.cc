@@ -176,6 +176,13 @@ const std::vector<OptionEntry>& option_table() {
        0,
        {},
        "The file whose first line is the password of init_superuser."},
+      {"reset_superuser",
+       &Options::reset_superuser,
+       0,
+       0,
+       {},
+       "For who has lost the password: make this role a superuser who can log in, even if there is "
+       "one, with a password as init_superuser has it. At each start: take it out again."},
       {"seeds",
        &Options::seeds,
        0,

@@ -49,6 +49,7 @@ struct Options {
   bool cidr_checks_for_superusers = false;
   std::string init_superuser;  // a role's name; empty: none is made
   std::string init_superuser_password_file;
+  std::string reset_superuser;  // a role's name, as init_superuser; whoever can log in
   // TLS: paths are empty where nothing is encrypted.
   bool client_encryption_enabled = false, client_encryption_optional = false;
   bool client_encryption_require_client_auth = false;
