@@ -163,6 +163,8 @@ class ChangeStatement final : public Statement {
       }
       if (changed.error().code != ErrorCode::kConflict ||
           context.reactor.now_us() >= deadline.at_us) {
+        if (truncates && changed.error().code == ErrorCode::kTimedOut)
+          changed.error().code = ErrorCode::kTruncate;
         co_return std::unexpected(std::move(changed.error()));
       }
       // A conflict, but the newer metadata is not here yet: wait 1 to 5 ms, at random, lest two

@@ -36,7 +36,8 @@ class MetaService {
 
   /// Proposes a schema change. Answers when every live node has applied it (a courtesy to drivers,
   /// limited to 10 s; then `warnings` gets a sentence); a DROP or TRUNCATE when W members of every
-  /// tablet refuse the old incarnation. Errors: kConflict if the schema is no longer at
+  /// tablet refuse the old incarnation, R while fewer are live (a DROP that lacks them has a warning
+  /// after those 10 s). Errors: kConflict if the schema is no longer at
   /// `change.expected`: look again and retry; kUnavailable / kTimedOut if the group has no quorum.
   virtual Task<Result<void>> change_schema(SchemaChange change, base::Deadline deadline,
                                            std::vector<std::string>* warnings) = 0;

@@ -13,6 +13,7 @@
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
+#include "replication/consistency.h"
 #include "replication/meta/voter_policy.h"
 
 namespace tetrad::replication {
@@ -460,7 +461,39 @@ MetaServiceImpl::HostSets MetaServiceImpl::every_node(const MetaState& state) {
   return sets;
 }
 
-// Whether a majority of each set has the change applied and synced. Asks those that have applied it
+// With W that refuse, no read of R members has none of them. With R, no write is acknowledged and no
+// QUORUM read answered by others; more is not to be had while members are away.
+size_t MetaServiceImpl::refusing(const std::vector<HostId>& hosts) const {
+  const auto live = static_cast<size_t>(
+      std::ranges::count_if(hosts, [this](HostId host) { return membership_.is_live(host); }));
+  return std::max(read_quorum(hosts.size()), std::min(write_quorum(hosts.size()), live));
+}
+
+Result<void> MetaServiceImpl::check_truncates(const SchemaChange& change) const {
+  if (change.truncated_tables.empty()) return {};
+  for (const std::vector<HostId>& hosts : sets_to_fence(*state_, change)) {
+    std::string away;
+    size_t live = 0;
+    for (const HostId host : hosts) {
+      if (membership_.is_live(host))
+        ++live;
+      else
+        away += (away.empty() ? "" : ", ") + state_->address_of(host);
+    }
+    const size_t least = read_quorum(hosts.size());
+    if (live >= least) continue;
+    return std::unexpected(Error(
+        ErrorCode::kUnavailable,
+        fmt::format("Cannot truncate: {} of the {} replicas of a partition are live and {} are "
+                    "needed; away: {}",
+                    live, hosts.size(), least, away),
+        base::UnavailableDetail{ConsistencyLevel::kQuorum, static_cast<int32_t>(least),
+                                static_cast<int32_t>(live)}));
+  }
+  return {};
+}
+
+// Whether enough of each set have the change applied and synced. Asks those that have applied it
 // and were not asked yet; called again after each answer (rule 29).
 bool MetaServiceImpl::fenced(const HostSets& sets, MetaIndex index,
                              const std::shared_ptr<Synced>& synced) {
@@ -490,7 +523,7 @@ bool MetaServiceImpl::fenced(const HostSets& sets, MetaIndex index,
                   });
                 });
     }
-    return count >= hosts.size() / 2 + 1;
+    return count >= refusing(hosts);
   });
 }
 
@@ -498,11 +531,14 @@ bool MetaServiceImpl::fenced(const HostSets& sets, MetaIndex index,
 //      applied.
 //   2. Wait for all live nodes to apply it, up to `schema_agreement_us`; without that there is a
 //      warning.
-//   3. Wait for a majority of each noted set to refuse the old incarnation (rule 29); without that
-//      an error, since an old write could still be acknowledged.
+//   3. Wait for W members of each noted set to refuse the old incarnation (rule 29), for R while
+//      fewer than W are live. Without that TRUNCATE fails, since an old write could still be
+//      acknowledged; a DROP waits as long as for 2, and has a warning then.
 Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Deadline deadline,
                                                   std::vector<std::string>* warnings) {
-  const bool takes_away = !change.dropped_tables.empty() || !change.truncated_tables.empty();
+  const bool truncates = !change.truncated_tables.empty();
+  const bool takes_away = !change.dropped_tables.empty() || truncates;
+  TETRAD_CO_TRY_VOID(check_truncates(change));
   const HostSets sets_before =
       TETRAD_MUTANT(truncate_old_map) ? sets_to_fence(*state_, change) : HostSets();
   const Uuid id = base::make_random_uuid(random_);
@@ -528,10 +564,15 @@ Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Dea
   std::function<bool()> refused = [this, &sets, index, synced = std::make_shared<Synced>()] {
     return fenced(sets, index, synced);
   };
-  const bool closed = co_await wait_for(std::move(refused), deadline.at_us);
-  if (!closed)
+  const bool closed = co_await wait_for(std::move(refused), truncates ? deadline.at_us : limit_us);
+  if (!closed && truncates)
     co_return fail(ErrorCode::kTimedOut,
                    "the change is in effect, but too few replicas have confirmed it in time");
+  if (!closed && warnings != nullptr)
+    warnings->push_back(
+        "The table is dropped, but too few of its replicas have confirmed it yet: those that are "
+        "away "
+        "do so when they are back");
   co_return Result<void>();
 }
 

@@ -131,8 +131,8 @@ class MetaServiceImpl final : public MetaService {
   void on_heartbeat(HostId from, AppliedEntry entry);
   bool all_live_applied(MetaIndex index) const;
   using HostSets = std::vector<std::vector<HostId>>;
-  /// Of which W members each must refuse what the change takes away; both sets of a tablet whose
-  /// members change.
+  /// Of which members must refuse what the change takes away; both sets of a tablet whose members
+  /// change.
   static HostSets sets_to_fence(const MetaState& state, const SchemaChange& change);
   /// When nobody knows the sets any more.
   static HostSets every_node(const MetaState& state);
@@ -140,8 +140,12 @@ class MetaServiceImpl final : public MetaService {
   struct Synced {
     std::set<HostId> hosts, asked;
   };
-  /// Whether W hosts of each set refuse requests from before `index`, even after a power cut; asks
-  /// those that have applied it to sync.
+  /// How many of a set must refuse: W, or while fewer are live as many as leave no W.
+  size_t refusing(const std::vector<HostId>& hosts) const;
+  /// Errors: kUnavailable, a set has fewer live members than must refuse a TRUNCATE.
+  Result<void> check_truncates(const SchemaChange& change) const;
+  /// Whether that many hosts of each set refuse requests from before `index`, even after a power
+  /// cut; asks those that have applied it to sync.
   bool fenced(const HostSets& sets, MetaIndex index, const std::shared_ptr<Synced>& synced);
 
   base::Reactor& reactor_;

@@ -59,14 +59,43 @@ Task<void> add_table(replication::ReplicationNode* node, base::Reactor* reactor,
   }
 }
 
-Task<void> drop_table(replication::ReplicationNode* node, base::Reactor* reactor, uint64_t number,
-                      std::optional<bool>* dropped) {
-  const base::Deadline deadline{reactor->now_us() + 8'000'000};
+/// What became of a DROP or TRUNCATE.
+struct TakenAway {
+  std::optional<bool> answered;  // true: without an error
+  ErrorCode code = {};
+  std::vector<std::string> warnings;
+};
+
+Task<void> take_away(replication::ReplicationNode* node, base::Reactor* reactor, uint64_t number,
+                     bool truncates, TakenAway* out) {
+  const base::Deadline deadline{reactor->now_us() + 15'000'000};
   SchemaChange change;
   change.expected = node->meta().snapshot()->schema_version;
-  change.dropped_tables.push_back(table_number(number));
-  Result<void> result = co_await node->meta().change_schema(std::move(change), deadline, nullptr);
-  *dropped = result.has_value();
+  (truncates ? change.truncated_tables : change.dropped_tables).push_back(table_number(number));
+  Result<void> result =
+      co_await node->meta().change_schema(std::move(change), deadline, &out->warnings);
+  if (!result) out->code = result.error().code;
+  out->answered = result.has_value();
+}
+
+/// Through the node, within the time.
+TakenAway taken_away(SimCluster& cluster, size_t via, uint64_t number, bool truncates,
+                     int64_t within_us = 20'000'000) {
+  TakenAway out;
+  SimNode& node = cluster[via];
+  node.spawn(take_away(&node.node(), &node.reactor(), number, truncates, &out));
+  cluster.world().run_until([&] { return out.answered.has_value(); }, within_us);
+  return out;
+}
+
+/// The tables 1 to `count`.
+void make_tables(SimCluster& cluster, uint64_t count) {
+  Outcomes made;
+  for (uint64_t number = 1; number <= count; ++number)
+    cluster[0].spawn(add_table(&cluster[0].node(), &cluster[0].reactor(),
+                               "table/ks/" + std::to_string(number), number, 20'000'000, &made));
+  REQUIRE(cluster.world().run_until([&] { return made.succeeded == static_cast<int>(count); },
+                                    30'000'000));
 }
 
 void check_states_agree(SimCluster& cluster) {
@@ -288,31 +317,106 @@ TEST_CASE("without a quorum a schema change is answered before drivers give up")
 
 // LOCAL_QUORUM asks no other data centre: as long as a quorum of one serves a table, its rows may be
 // read there, and writes acknowledged.
-TEST_CASE("a table is dropped when a quorum of each data center refuses it") {
+TEST_CASE("a table is truncated when a quorum of each data center refuses what was in it") {
   SimCluster cluster(9, 7);
   for (size_t i = 4; i < 7; ++i) cluster[i].options().data_center = "elsewhere";
   REQUIRE(cluster.form(30'000'000));
   cluster.world().run_for(5'000'000);
-  Outcomes made;
-  for (const uint64_t number : {1, 2})
-    cluster[0].spawn(add_table(&cluster[0].node(), &cluster[0].reactor(),
-                               "table/ks/" + std::to_string(number), number, 20'000'000, &made));
-  REQUIRE(cluster.world().run_until([&] { return made.succeeded == 2; }, 30'000'000));
+  make_tables(cluster, 2);
   REQUIRE(cluster.world().run_until([&] { return all_applied(cluster); }, 10'000'000));
-  const auto drop = [&](uint64_t number) {
-    std::optional<bool> dropped;
-    cluster[0].spawn(drop_table(&cluster[0].node(), &cluster[0].reactor(), number, &dropped));
-    cluster.world().run_until([&] { return dropped.has_value(); }, 20'000'000);
-    return dropped.value_or(false);
-  };
   // Five of seven have it, but one of three elsewhere.
   cluster.isolate(5);
   cluster.isolate(6);
-  CHECK_FALSE(drop(1));
+  CHECK(taken_away(cluster, 0, 1, true).answered == false);
+  CHECK_FALSE(taken_away(cluster, 0, 2, false).warnings.empty());
   cluster.network().mend_all();
   cluster.world().run_for(5'000'000);
   cluster.isolate(6);
-  CHECK(drop(2));
+  CHECK(taken_away(cluster, 0, 1, true).answered == true);
+}
+
+// Of the two that are away no write can be acknowledged and no QUORUM read answered.
+TEST_CASE("with two of four replicas away tables are truncated and dropped at once") {
+  SimCluster cluster(9, 4);
+  REQUIRE(cluster.form());
+  cluster.world().run_for(5'000'000);
+  make_tables(cluster, 2);
+  const auto sets_have = [&](uint64_t number, size_t members) {
+    const auto* table = cluster[0].state()->table(table_number(number));
+    return std::ranges::all_of(table->tablets.tablets(), [&](const auto& tablet) {
+      return tablet.replicas.size() == members && tablet.new_replicas.empty();
+    });
+  };
+  REQUIRE(
+      cluster.world().run_until([&] { return sets_have(1, 4) && sets_have(2, 4); }, 30'000'000));
+  const size_t leader = *cluster.leader();
+  const auto& core = cluster[leader].node().meta_group().driver()->core();
+  // The one without a vote, and one with: two votes of three are left.
+  std::vector<size_t> gone;
+  for (const bool votes : {false, true})
+    for (size_t i = 0; i < 4; ++i)
+      if (i != leader && core.configuration().is_voter(cluster[i].node().self()) == votes) {
+        gone.push_back(i);
+        break;
+      }
+  REQUIRE(gone.size() == 2);
+  for (const size_t i : gone) cluster[i].kill();
+  cluster.world().run_for(5'000'000);  // that is seen
+  const TableIncarnation before = cluster[leader].state()->table(table_number(1))->incarnation;
+  for (const bool truncates : {true, false}) {
+    const TakenAway out = taken_away(cluster, leader, truncates ? 1 : 2, truncates, 1'000'000);
+    CHECK(out.answered == true);
+    CHECK(out.warnings.empty());
+  }
+  for (const size_t i : gone) cluster[i].start();
+  REQUIRE(cluster.world().run_until([&] { return all_applied(cluster); }, 30'000'000));
+  check_states_agree(cluster);
+  CHECK(cluster[gone[0]].state()->table(table_number(1))->incarnation != before);
+  CHECK(cluster[gone[0]].state()->table(table_number(2)) == nullptr);
+}
+
+TEST_CASE("with three of four replicas away TRUNCATE is refused, and DROP says so") {
+  SimCluster cluster(5, 7);
+  REQUIRE(cluster.form(30'000'000));
+  cluster.world().run_for(5'000'000);
+  constexpr uint64_t kTables = 4;
+  make_tables(cluster, kTables);
+  cluster.world().run_for(10'000'000);
+  const size_t leader = *cluster.leader();
+  const auto& core = cluster[leader].node().meta_group().driver()->core();
+  REQUIRE(core.configuration().voters.size() == 5);
+  // Three members that do not have the majority of the votes.
+  std::optional<uint64_t> table;
+  std::vector<size_t> gone;
+  for (uint64_t number = 1; number <= kTables && !table; ++number) {
+    for (const auto& tablet :
+         cluster[leader].state()->table(table_number(number))->tablets.tablets()) {
+      gone.clear();
+      size_t votes = 0;
+      for (size_t i = 0; i < 7; ++i) {
+        const HostId host = cluster[i].node().self();
+        const bool is_member = std::ranges::any_of(
+            tablet.replicas, [&](const StoreAddress& member) { return member.host == host; });
+        const bool has_vote = core.configuration().is_voter(host);
+        if (i == leader || !is_member || gone.size() == 3 || (has_vote && votes == 2)) continue;
+        votes += has_vote ? 1 : 0;
+        gone.push_back(i);
+      }
+      if (gone.size() == 3 && tablet.replicas.size() == 4) table = number;
+      if (table) break;
+    }
+  }
+  REQUIRE(table);
+  for (const size_t i : gone) cluster[i].kill();
+  cluster.world().run_for(5'000'000);
+  const TableIncarnation before = cluster[leader].state()->table(table_number(*table))->incarnation;
+  const TakenAway truncated = taken_away(cluster, leader, *table, true, 100'000);
+  CHECK(truncated.answered == false);
+  CHECK(truncated.code == ErrorCode::kUnavailable);
+  CHECK(cluster[leader].state()->table(table_number(*table))->incarnation == before);
+  const TakenAway dropped = taken_away(cluster, leader, *table, false, 12'000'000);
+  CHECK(dropped.answered == true);
+  CHECK(dropped.warnings.size() == 1);
 }
 
 TEST_CASE("another shard's front sees what shard 0 sees, and may change the schema") {
