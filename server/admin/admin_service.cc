@@ -65,6 +65,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
        "/table-histograms",
        &Self::answer_table_histograms,
        {"keyspace", "tables"}},
+      {Access::kFact, "GET", "/view-builds", &Self::answer_view_builds},
       {Access::kFact, "GET", "/info", &Self::answer_info},
       {Access::kFact, "GET", "/endpoints", &Self::answer_endpoints, {"keyspace", "table", "key"}},
       {Access::kFact, "GET", "/clients", &Self::answer_clients},
@@ -327,6 +328,7 @@ void AdminService::gather_figures(FiguresWanted wanted,
         figures.compacts = compactions->auto_compaction_runs();
       if (!wanted.measures.empty())
         figures.measures = data.replicas().latencies().measures(wanted.measures, wanted.tables_max);
+      if (wanted.views) figures.views = data.views().statuses();
       if (state != nullptr) {
         for (const auto& [id, table] : state->tables) {
           for (const auto& tablet : table->tablets.tablets()) {

@@ -59,6 +59,8 @@ class AdminService {
     std::function<void(std::function<void(std::string id, Result<storage::FileCounts> found)>)>
         count_encrypted = {};
     const cql::AddressFilter* addresses = nullptr;  // outlives the service; not null
+    std::string data_directory = {};
+    std::vector<replication::Endpoint> seeds = {};  // as the options name them
   };
   using Respond = HttpServer::Respond;
 
@@ -93,12 +95,14 @@ class AdminService {
     bool compacts = true;                   // by itself
     std::map<TableId, uint64_t> bytes{};    // of all tables, where that was asked
     replication::TableMeasures measures{};  // those that were asked for
+    std::vector<replication::ViewStatus> views{};
   };
   /// What a shard is asked for beside its store's statistics.
   struct FiguresWanted {
     bool bytes_of_tables = false;
     std::vector<replication::TableFigure> measures = {};
     size_t tables_max = SIZE_MAX;  // with measures: the busiest
+    bool views = false;            // how far they are built
   };
   using AllFigures = std::vector<StoreFigures>;
   using NamedTable = std::shared_ptr<const replication::TableInfo>;
@@ -129,6 +133,8 @@ class AdminService {
   void answer_table_stats(const HttpRequest& request, Respond respond);
   /// Latencies of the requests of a table, of a keyspace's or of all.
   void answer_table_histograms(const HttpRequest& request, Respond respond);
+  /// Materialized views that this node's stores have, and whether they have built them.
+  void answer_view_builds(const HttpRequest& request, Respond respond);
   void answer_info(const HttpRequest& request, Respond respond);
   void answer_endpoints(const HttpRequest& request, Respond respond);
   /// Connections of all shards with their drivers and counts.
@@ -199,6 +205,7 @@ class AdminService {
   std::string table_stats(const AllFigures& figures) const;
   std::string table_histograms(const std::vector<NamedTable>& tables,
                                const AllFigures& figures) const;
+  std::string view_builds(const AllFigures& figures) const;
   HttpResponse info(const AllFigures& figures) const;
 
   base::Reactor& reactor() { return parts_.shards.front().reactor; }

@@ -161,6 +161,8 @@ def cluster_verbs():
     case("getendpoints ks u a", r"has 2 columns, 'a' has 1 values", 1)
     case("getendpoints ks t x", "Unable to make int from 'x'", 1)
     case("getendpoints ks nosuch 1", "there is no table ks.nosuch", 1)
+    case("getseeds", r"\ACurrent list of seed node IPs, excluding the current node's IP:( %s\.\d+){2}\n\Z" % re.escape(PREFIX))
+    case("getdefaultrf", r"\A1\n\Z")
     case("partitions ks t", r"^keyspace +table +id ")
     for line, has in ("status", "nodes"), ("ring", "token"), ("describering ks", "replicas"), ("gossipinfo", "host_id"), (
             "partitions", "id"), ("describecluster", "schema_version"):
@@ -207,6 +209,20 @@ def data_verbs(session):
     case("recover", "--accept-loss", 1)
     case("recover --accept-loss", "no store of this node is behind", 1)
     case("drop-batches")
+    data = TOP / "build/cluster" / FIRST / "node1/data"
+    case("datapaths ks.t", r"\AKeyspace: ks\n\tTable: t\n\tPaths:\n\t\t%s\n\n-+\n\Z" % re.escape(str(data)))
+    case("datapaths", r"\AKeyspace: ks\n(\tTable: (Camel|t|u)\n\tPaths:\n\t\t%s\n\n){3}-+\n\Z" % re.escape(str(data)))
+    case("datapaths nosuch", "there is no table in, or called, nosuch", 1)
+    check("and they are there", as_json("datapaths ks", "ks")["ks"]["t"] == [str(data)] and list(data.glob("store-*/*.sst")))
+    session.execute("CREATE MATERIALIZED VIEW ks.v AS SELECT * FROM ks.t WHERE k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (c, k)")
+    check("a view is built in time", wait_for(lambda: tetractl("viewbuildstatus", "ks", "v").returncode == 0, 60))
+    for line in "viewbuildstatus ks v", "viewbuildstatus ks.v":
+        case(line, r"\Aks\.v has finished building on this node\n\Z")
+    case("viewbuildstatus ks.v v", "ks.v names a view already", 1)
+    case("viewbuildstatus ks", "requires keyspace and view name", 1)
+    case("viewbuildstatus ks t", "there is no materialized view ks.t", 1)
+    check("--json says so, too", as_json("viewbuildstatus ks v", "built") == {"keyspace": "ks", "view": "v", "built": True})
+    session.execute("DROP MATERIALIZED VIEW ks.v")
     case("statusautocompaction ks t", r"\Arunning\n")
     case("disableautocompaction", r"\A\Z")
     case("statusautocompaction ks t", r"\Anot running\n")
@@ -229,6 +245,7 @@ def node_verbs():
     case("version", r"\AReleaseVersion: 5\.")
     case("statusgossip", r"\Arunning\n")
     case("statushandoff", r"\AHinted handoff is running\n")
+    case("getmaxhintwindow", r"\ACurrent max hint window: 10800000 ms\n\Z")
     case("getlogginglevels", r"^Logger Name +Log Level\nROOT +(INFO|WARN)\n")
     case("setlogginglevel org.apache.cassandra DEBUG", "one level of logging")
     case("getlogginglevels", r"^ROOT +DEBUG")
@@ -423,6 +440,24 @@ def lines_of_words():
         case(word, "tetractl: ", 1)
 
 
+def words_of_nodetool():
+    """A script for nodetool gets what it asks for, or a line that says why not."""
+    listed = (TOP / "tests/tetractl/nodetool_words.txt").read_text().splitlines()
+    words = [line for line in listed if not line.startswith("#")]
+    check("nodetool's words were recorded", len(words) == 149 and "status" in words)
+    for word in words:
+        done = tetractl("help", *([word] if word != "help" else []))
+        known = done.returncode == 0 and done.stdout.startswith("tetractl ")
+        said = re.fullmatch(r"tetractl: %s: \S.*\n" % word, done.stdout + done.stderr) and done.returncode in (0, 1)
+        check("nodetool's %s is known" % word, known or said, "code %d:\n%s%s" % (done.returncode, done.stdout, done.stderr))
+    for word in "setauthcacheconfig", "invalidaterowcache", "sstablerepairedset", "setautorepairconfig", "setcolumnindexsize", (
+            "checktokenmetadata"):
+        case(word + " ks t", r"^tetractl: %s: \S+ " % word)
+    for word in "getauthcacheconfig", "getguardrailsconfig", "setguardrailsconfig", "setdefaultrf 3", "setcachecapacity 1 2 3", (
+            "autorepairstatus"), "getautorepairconfig", "resetfullquerylog", "getsnapshotthrottle":
+        case(word, r"\Atetractl: %s: \S+ .*\n\Z" % word.split()[0], 1)
+
+
 def without_a_node():
     printed = case("completion", "complete -F _tetractl tetractl")
     check("tools/tetractl/completion.bash is what completion prints", printed == (TOP / "tools/tetractl/completion.bash").read_text())
@@ -491,6 +526,7 @@ def main():
         snapshot_verbs(session)
         address_groups()
         lines_of_words()
+        words_of_nodetool()
         cluster.shutdown()
         killed_while_leaving()
         leaving()

@@ -182,6 +182,10 @@ TEST_CASE("admin routes: timeouts and the part that is traced are changed within
   CHECK(info().at("trace_probability") == 0.25);
   CHECK(info().at("start_number") == 7);
   CHECK(info().at("tokens").size() == 16);
+  CHECK(info().at("hint_window_ms") == 10'800'000);
+  CHECK(info().at("default_replication_factor") == 1);
+  CHECK(info().at("data_directory") == "/data");
+  CHECK(info().at("seeds") == nlohmann::json({"10.0.0.1:7000", "db2.example.com:7000"}));
 }
 
 TEST_CASE("admin routes: snapshots are taken of what is named, listed and cleared") {
