@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -422,7 +423,18 @@ def lines_of_words():
     """What stands before and after the verb, and wrong words."""
     case("status -p 9180 -h " + FIRST, "^UN")
     case("-u cassandra -pw cassandra status", "^UN(.|\n)*-pw changes nothing: ")
-    case("-p 7199 status", "7199 is where Cassandra listens", 1)
+    case("-p 7199 status", r"\Acluster: (.|\n)*^tetractl: nothing listens at %s:7199, the port of nodetool: 9180 is asked\n\Z" % re.escape(FIRST))
+    case("-p 7199 flush", r"\Atetractl: nothing listens at \S+:7199, the port of nodetool: 9180 is asked\n\Z")
+    check("and programs read no such line", "nodes" in json.loads(tetractl("-p", "7199", "status", "--json").stdout))
+    case("-p 7198 status", "7198 does not answer: Connection refused", 1)
+    nobody = "%s.%d" % (PREFIX, NODES + 1)
+    case("-p 7199 status", "nothing listens at %s:7199(.|\n)*%s:9180 does not answer" % ((re.escape(nobody),) * 2), 1, host=nobody)
+    with socket.create_server((FIRST, 7199)) as jmx:  # as Cassandra: what listens there is asked, and nobody else
+        def answer():
+            for _ in range(2):  # whether it listens, and the request
+                jmx.accept()[0].sendall(b"JRMI\0\2\x4b\0\0")
+        threading.Thread(target=answer, daemon=True).start()
+        case("-p 7199 status", "7199 is where Cassandra listens for nodetool, a node of Tetrad listens on 9180", 1)
     case("-p x status", "'x' is no port", 2)
     case("stats", "did you mean status", 2)
     case("table", "did you mean tablestats", 2)
