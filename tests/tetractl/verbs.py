@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -13,8 +14,10 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from cassandra import ConsistencyLevel, WriteTimeout
 from cassandra.cluster import Cluster
-from cassandra.policies import ConstantReconnectionPolicy, WhiteListRoundRobinPolicy
+from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolicy, WhiteListRoundRobinPolicy
+from cassandra.query import SimpleStatement
 
 TOP = Path(__file__).resolve().parents[2]
 BIN = os.environ.get("TETRAD_BIN", str(TOP / "build/release/bin"))
@@ -24,6 +27,7 @@ NODES = 3
 
 passed = failed = 0
 said_verbs = set()
+json_verbs = set()  # asked with --json, and answered so
 
 
 def check(name, condition, detail=""):
@@ -106,6 +110,7 @@ def as_json(line, has):
     done = tetractl(*line.split(), "--json")
     try:
         found = json.loads(done.stdout)
+        json_verbs.add(line.split()[0])
         found = found[0] if isinstance(found, list) else found
         check("tetractl %s --json" % line, has in found, done.stdout)
         return found
@@ -315,6 +320,95 @@ def client_verbs(session):
     case("settraceprobability 1.5", "Trace probability must be between 0 and 1", 1)
 
 
+def lost_to_others():
+    """Of conditional statements on one row through all nodes at once, those at the first that gave up after others had won."""
+    statement = SimpleStatement("UPDATE late.t SET v = 1 WHERE k = 5 IF v != 2", retry_policy=FallthroughRetryPolicy())
+    nodes = ["%s.%d" % (PREFIX, int(FIRST.rsplit(".", 1)[1]) + number) for number in range(NODES)]
+    clusters = [Cluster([node], load_balancing_policy=WhiteListRoundRobinPolicy([node])) for node in nodes]
+    try:
+        sessions = [cluster.connect() for cluster in clusters]
+        futures = [[session.execute_async(statement) for session in sessions] for _ in range(40)]
+        lost = 0
+        for round_of_all in futures:
+            for number, future in enumerate(round_of_all):
+                try:
+                    future.result()
+                except WriteTimeout as error:
+                    lost += number == 0 and "contention retries" in str(error) and "after 0 contention" not in str(error)
+        return lost
+    finally:
+        for cluster in clusters:
+            cluster.shutdown()
+
+
+def timeouts_in_force(session):
+    """Each type ends statements of its kind, while nobody else answers: not before it says, and in the order of all of them."""
+    session.execute("CREATE KEYSPACE late WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}")
+    session.execute("CREATE TABLE late.t (k int PRIMARY KEY, v int)")
+    session.execute("CREATE TABLE late.n (k int PRIMARY KEY, n counter)")
+    statements = {"read": "SELECT * FROM late.t WHERE k = 1", "range": "SELECT * FROM late.t", "write": "INSERT INTO late.t (k) VALUES (1)",
+                  "counterwrite": "UPDATE late.n SET n = n + 1 WHERE k = 1", "truncate": "TRUNCATE late.t"}
+    before = as_json("gettimeout", "read")
+    check("every type is tried", set(before) == {*statements, "cascontention"}, "%s of %s" % (sorted(statements), sorted(before)))
+    wanted_ms = {kind: 300 + 300 * number for number, kind in enumerate(statements)}
+    for kind, timeout_ms in [*wanted_ms.items(), ("cascontention", 1)]:
+        case("settimeout %s %d" % (kind, timeout_ms), r"\A\Z")
+        case("gettimeout " + kind, r"\ACurrent timeout for type %s: %d ms\n\Z" % (kind, timeout_ms))
+    check("and gettimeout has them all", as_json("gettimeout", "read") == {**wanted_ms, "cascontention": 1})
+    others = [int((TOP / "build/cluster" / FIRST / ("node%d" % node) / "pid").read_text().split()[0]) for node in range(2, NODES + 1)]
+    took_ms = {}
+    for process in others:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        for kind, text in statements.items():
+            def ended(error, kind=kind, since=time.monotonic()):
+                took_ms[kind] = (time.monotonic() - since) * 1000, error
+            statement = SimpleStatement(text, consistency_level=ConsistencyLevel.QUORUM, retry_policy=FallthroughRetryPolicy())
+            session.execute_async(statement).add_callbacks(lambda rows, ended=ended: ended(rows), ended)
+        wait_for(lambda: len(took_ms) == len(statements), 5)
+    finally:
+        for process in others:
+            os.kill(process, signal.SIGCONT)
+    for kind, timeout_ms in wanted_ms.items():
+        took, error = took_ms.get(kind, (0, None))
+        print("%s: %d ms are set, ended after %d ms: %s" % (kind, timeout_ms, took, str(error)[:120]))
+        check("settimeout %s is in force" % kind, isinstance(error, Exception) and timeout_ms - 5 <= took, str(error))
+    check("in their order", sorted(took_ms, key=lambda kind: took_ms[kind][0]) == list(statements), str(took_ms))
+    for kind, timeout_ms in before.items():
+        if kind != "cascontention":
+            case("settimeout %s %d" % (kind, timeout_ms))
+    whole = lambda: all(node["live"] for node in json.loads(tetractl("status", "--json").stdout)["nodes"])  # noqa: E731
+    check("the others are back", wait_for(whole, 30))
+    tries = []
+    wait_for(lambda: tries.append(lost_to_others()) or sum(tries), 30)
+    lost = sum(tries)
+    case("settimeout cascontention %d" % before["cascontention"])
+    again = lost_to_others()
+    print("conditional statements that ended since they lost to others: %s at 1 ms, %d at %d ms" % (tries, again, before["cascontention"]))
+    check("settimeout cascontention is in force", lost > 0 == again, "%d, %d" % (lost, again))
+    check("and statements are done", wait_for(lambda: session.execute("DROP KEYSPACE late") is not None, 30))
+
+
+def every_verb_as_json():
+    """--json of what was not asked so yet: JSON, and nothing else, on standard output."""
+    for line, has in (
+            ("version", "release_version"), ("statusgossip", "host_id"), ("statushandoff", "host_id"), ("statusbinary", "native_transport_active"),
+            ("getlogginglevels", "log_level"), ("gettraceprobability", "trace_probability"), ("getmaxhintwindow", "hint_window_ms"),
+            ("getseeds", "seeds"), ("getdefaultrf", "default_replication_factor"), ("statusautocompaction", "auto_compaction_running"),
+            ("getendpoints ks t 5", "endpoints"), ("disk-encryption", "keys"), ("cidrfilteringstats", "accepted"),
+            ("getcidrgroupsofip 1.2.3.4", "groups"), ("updatecidrgroup json 10.0.0.0/8", "ok"), ("dropcidrgroup json", "ok"), ("gettimeout read", "read"),
+            ("settimeout read 5000", "ok"), ("settraceprobability 0", "trace_probability"), ("flush", "ok"), ("compact ks t", "ok"),
+            ("repair ks t", "repaired"), ("verify ks t", "compared"), ("rebalance --plan", "moves"), ("rebalance --apply", "moves"),
+            ("drop-batches", "dropped"), ("setting max_logical_partition_mb 20000", "ok"), ("log-level info", "level"),
+            ("setlogginglevel ROOT INFO", "level"), ("disableautocompaction", "ok"), ("enableautocompaction", "ok"),
+            ("enableautocompaction ks t", "ok"), ("disablebinary", "ok"), ("drain", "ok"), ("enablebinary", "ok"),
+            ("snapshot -t json ks", "tag"), ("clearsnapshot -t json", "cleared"), ("tablehistograms ks t", "tables"), ("cfstats", "tables"),
+            ("cfhistograms ks t", "tables")):
+        as_json(line, has)
+    session_version = as_json("version", "version")
+    check("--json of version has both", session_version["release_version"].startswith("5.0") and "." in session_version["version"])
+
+
 def figure_verbs():
     latency = r"(?: +\d+\.\d\d){3}"
     case("proxyhistograms", r"\Aproxy histograms\nPercentile +Read Latency +Write Latency +.*\n +\(micros\).*\n"
@@ -385,6 +479,10 @@ def hot_keys(session):
 def snapshot_verbs(session):
     empty = r"\ASnapshot Details: \nThere are no snapshots\n"
     row = r"^%s +ks +%s +\S+ \S+ +[1-9]\S* (KiB|bytes) +\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z *%s$"
+    for keyspace in "ks2", "ks3":
+        session.execute("CREATE KEYSPACE %s WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}" % keyspace)
+        session.execute("CREATE TABLE %s.t (k int PRIMARY KEY)" % keyspace)
+        session.execute("INSERT INTO %s.t (k) VALUES (1)" % keyspace)
     case("listsnapshots", empty)
     case("snapshot -t one ks", r"\ARequested creating snapshot\(s\) for \[ks\] with snapshot name \[one\] and options "
                                r"\{skipFlush=false\}\nSnapshot directory: one\n")
@@ -414,9 +512,23 @@ def snapshot_verbs(session):
     case("clearsnapshot -t one --all", "Specify only one", 1)
     case("clearsnapshot -t one ks", r"\ARequested clearing snapshot\(s\) for \[ks\] with snapshot name \[one\]\n")
     check("the others stay", not re.search("^one", case("listsnapshots", "^two"), re.M))
+    case("snapshot -t five ks ks2", r"for \[ks, ks2\] with snapshot name \[five\]")
+    case("snapshot -t six ks ks2 nosuch", "there is no keyspace nosuch", 1)
+    case("snapshot -t six --table t ks ks2", "--table goes with one keyspace", 1)
+    has = lambda: {(row["tag"], row["keyspace"], row["table"]) for row in json.loads(tetractl("listsnapshots", "--json").stdout)["snapshots"]}  # noqa: E731
+    five = {("five", "ks", "Camel"), ("five", "ks", "t"), ("five", "ks", "u"), ("five", "ks2", "t")}
+    check("a snapshot of several keyspaces has the tables of both", {row for row in has() if row[0] in ("five", "six")} == five, has())
+    case("snapshot -t six ks ks2 ks3")
+    case("clearsnapshot -t six ks ks2", r"\ARequested clearing snapshot\(s\) for \[ks, ks2\] with snapshot name \[six\]\n")
+    check("of several keyspaces only their tables go", {row for row in has() if row[0] == "six"} == {("six", "ks3", "t")}, has())
+    check("and another snapshot's stay", five <= has(), has())
+    case("clearsnapshot --all ks ks3", r"for \[ks, ks3\] with \[all snapshots\]")
+    check("--all of several keyspaces leaves the others'", not {row[1] for row in has()} & {"ks", "ks3"} and ("five", "ks2", "t") in has(), has())
     case("clearsnapshot --all", r"\ARequested clearing snapshot\(s\) for \[all keyspaces\] with \[all snapshots\]\n")
     case("listsnapshots", empty)
     check("nothing of them is left", not list(store.glob("snapshots/*")))
+    for keyspace in "ks2", "ks3":
+        session.execute("DROP KEYSPACE " + keyspace)
 
 
 def lines_of_words():
@@ -480,9 +592,13 @@ def without_a_node():
     folder = TOP / "build/tetractl-certificates"
     subprocess.run(["rm", "-rf", str(folder)], check=True)
     case("certificates %s 127.0.0.1" % folder, "made .*/ca.pem")
+    as_json("certificates %s 127.0.0.1" % folder, "kept")
     subprocess.run(["rm", "-rf", str(folder)], check=True)
     verbs = re.search(r'verbs="help (.*)"', printed)[1].split()
     check("every verb is called here", not set(verbs) - said_verbs, sorted(set(verbs) - said_verbs))
+    # What these say of a cluster as this one is an error, which is a sentence; and completion prints a script.
+    no_json = {"recover", "split", "merge", "remove-node", "removenode", "reload-certificates", "reloadssl", "completion"}
+    check("every verb is called with --json", not set(verbs) - json_verbs - no_json, sorted(set(verbs) - json_verbs - no_json))
 
 
 def killed_while_leaving():
@@ -507,7 +623,9 @@ def killed_while_leaving():
 def leaving():
     """Last: one node less."""
     case("decommission --cancel", "this node is not leaving", code=1, host="%s.%d" % (PREFIX, NODES))
-    case("decommission", "has left the cluster", host="%s.%d" % (PREFIX, NODES))
+    left = tetractl("decommission", "--json", host="%s.%d" % (PREFIX, NODES))
+    check("tetractl decommission --json", list(json.loads(left.stdout)) == ["left"] and left.returncode == 0, left.stdout + left.stderr)
+    json_verbs.add("decommission")
     check("two are left", len(as_json("status", "nodes")["nodes"]) == NODES - 1)
     described = as_json("describe-cluster", "nodes")
     check("and counted", described["nodes"] == NODES - 1, described)
@@ -533,10 +651,12 @@ def main():
         data_verbs(session)
         node_verbs()
         client_verbs(session)
+        timeouts_in_force(session)
         figure_verbs()
         hot_keys(session)
         snapshot_verbs(session)
         address_groups()
+        every_verb_as_json()
         lines_of_words()
         words_of_nodetool()
         cluster.shutdown()
