@@ -162,6 +162,7 @@ class ReplicationNode {
   BehindStores& behind() { return tablets_.behind(); }
   PaxosKeys& paxos_keys() { return tablets_.paxos_keys(); }
   IndexRunner& indexes() { return tablets_.indexes(); }
+  const TabletStream& stream() const { return tablets_.stream(); }
   BatchService& batches() { return batches_; }
   MergeRunner& merges() { return merges_; }
   Membership& membership() { return membership_; }

@@ -39,6 +39,7 @@ class ReplicationShard {
   BehindStores& behind() { return tablets_.behind(); }
   PaxosKeys& paxos_keys() { return tablets_.paxos_keys(); }
   IndexRunner& indexes() { return tablets_.indexes(); }
+  const TabletStream& stream() const { return tablets_.stream(); }
 
  private:
   /// Addresses of nodes for the messages of this shard, and the word that it may begin.

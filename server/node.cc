@@ -258,8 +258,8 @@ Result<void> NodeImpl::open_stores() {
   options.background_threads = static_cast<uint32_t>(
       options_.background_threads != 0 ? options_.background_threads
                                        : std::max<uint64_t>(2, usable_cores() / 2));
-  store_factory_ =
-      storage::make_rocks_store_factory(options, logger_.named("store"), files_, log_recovery());
+  store_factory_ = storage::make_rocks_store_factory(options, logger_.named("store"), files_,
+                                                     log_recovery(), compactions_);
   for (const auto& shard : shards_) {
     const std::string directory =
         fmt::format("{}/store-{}", options_.data_directory, shard->number);

@@ -41,6 +41,8 @@
 
 namespace tetrad::server {
 
+inline constexpr size_t kCompactionsKept = 1'000;  // for system.compaction_history
+
 /// One node. Its functions run on the main thread, which is the first shard's, unless they say
 /// otherwise.
 /// open() → run() → destructor, once each.
@@ -137,6 +139,10 @@ class NodeImpl final : public Node {
   std::optional<FirstSuperuser> first_superuser_;
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
+  // The stores' listeners share it.
+  const std::shared_ptr<storage::CompactionLog> compactions_ =
+      std::make_shared<storage::CompactionLog>(
+          kCompactionsKept, [this] { return reactors_.front()->wall_time_us(); });
   std::unique_ptr<storage::StoreFactory> store_factory_;
   // log_: the metadata group's and the node's own notes. The others are apart, so that a storm of
   // hints or batches holds up nothing of it.
@@ -147,18 +153,23 @@ class NodeImpl final : public Node {
   std::unique_ptr<replication::ReplicationNode> node_;
   // Behind what it refers to, which it must not outlive.
   Serving serving_{options_, shards_, logger_};
-  const NodeViewSources views_{options_,
-                               memory_,
-                               shards_,
-                               serving_,
-                               [this]() -> Snapshots& { return *snapshots_; },
-                               [this]() -> replication::MetaService& { return node_->meta(); },
-                               client_addresses_,
-                               log_lines_,
-                               [this](const Shard& shard) -> const replication::IndexRunner& {
-                                 return shard.replication == nullptr ? node_->indexes()
-                                                                     : shard.replication->indexes();
-                               }};
+  const NodeViewSources views_{
+      options_,
+      memory_,
+      shards_,
+      serving_,
+      [this]() -> Snapshots& { return *snapshots_; },
+      [this]() -> replication::MetaService& { return node_->meta(); },
+      client_addresses_,
+      log_lines_,
+      [this](const Shard& shard) -> const replication::IndexRunner& {
+        return shard.replication == nullptr ? node_->indexes() : shard.replication->indexes();
+      },
+      [this](const Shard& shard) -> const replication::TabletStream& {
+        return shard.replication == nullptr ? node_->stream() : shard.replication->stream();
+      },
+      [this]() -> const replication::BatchService& { return node_->batches(); },
+      *compactions_};
   std::unique_ptr<CertificateWatch> certificates_;
   std::unique_ptr<Snapshots> snapshots_;
   std::unique_ptr<AdminService> admin_;

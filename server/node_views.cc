@@ -22,17 +22,6 @@ using namespace cql::cells;
 // A reader of system_views.queries must not be what holds up the shard.
 constexpr size_t kQueriesOfAShardMax = 1'000;
 
-/// Rows that the first shard's thread can make at once.
-auto on_first(const NodeViewSources& from, std::function<VirtualRows()> make) {
-  return [&main = from.shards.front()->reactor, make = std::move(make)](base::Reactor& asker,
-                                                                        NodeTable::Done done) {
-    main.post_from_any_thread([make, &asker, done = std::move(done)]() mutable {
-      asker.post_from_any_thread(
-          [rows = make(), done = std::move(done)]() mutable { done(std::move(rows)); });
-    });
-  };
-}
-
 // Cassandra's tables have null where nothing is known.
 cql::VirtualCell text_or_null(const std::string& value) {
   return value.empty() ? kNull : text(utf8(value));
@@ -425,8 +414,8 @@ cql::NodeTables make_node_views(const NodeViewSources& from) {
       hot_keys_table(from),       pending_hints_table(from), queries_table(from),
       settings_table(from),       snapshots_table(from),     system_logs_table(from),
       thread_pools_table(from)};
-  for (const auto& more :
-       {build_views(from), table_views(from), peer_views(from), batch_views(from)})
+  for (const auto& more : {build_views(from), table_views(from), peer_views(from),
+                           batch_views(from), history_views(from)})
     tables.insert(tables.end(), more.begin(), more.end());
   return std::make_shared<const std::vector<NodeTable>>(std::move(tables));
 }

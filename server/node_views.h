@@ -11,6 +11,7 @@
 #include "server/runtime/recent_log.h"
 #include "server/serving.h"
 #include "server/snapshots/snapshots.h"
+#include "storage/engine/compaction_log.h"
 
 namespace tetrad::server {
 
@@ -26,6 +27,10 @@ struct NodeViewSources {
   const RecentLog& log;
   /// To be asked on the shard's thread.
   std::function<const replication::IndexRunner&(const Shard&)> indexes;
+  std::function<const replication::TabletStream&(const Shard&)> streams;
+  /// On the first shard's thread.
+  std::function<const replication::BatchService&()> batches;
+  const storage::CompactionLog& compactions;
 };
 
 /// Names and values of system_views.settings: all options, and under Cassandra's names, in its

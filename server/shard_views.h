@@ -55,6 +55,17 @@ inline double number_at(const base::RecentFigures& of, double part) {
   return std::max(of.at(part) - 1, 0.0);
 }
 
+/// Rows that the first shard's thread can make at once.
+inline auto on_first(const NodeViewSources& from, std::function<cql::VirtualRows()> make) {
+  return [&main = from.shards.front()->reactor, make = std::move(make)](base::Reactor& asker,
+                                                                        cql::NodeTable::Done done) {
+    main.post_from_any_thread([make, &asker, done = std::move(done)]() mutable {
+      asker.post_from_any_thread(
+          [rows = make(), done = std::move(done)]() mutable { done(std::move(rows)); });
+    });
+  };
+}
+
 /// For a text column: what was cut may end within a letter.
 inline std::string utf8(std::string text) {
   for (int i = 0; i < 3 && !cql::is_strict_utf8(text); ++i) text.pop_back();
@@ -72,6 +83,8 @@ std::vector<cql::NodeTable> table_views(const NodeViewSources& from);
 std::vector<cql::NodeTable> peer_views(const NodeViewSources& from);
 /// Of system_views: batches.
 std::vector<cql::NodeTable> batch_views(const NodeViewSources& from);
+/// Of `system`: prepared statements, logged batches, compactions; system_views.streaming.
+std::vector<cql::NodeTable> history_views(const NodeViewSources& from);
 /// system_tetrad.hot_keys: what gets most work.
 cql::NodeTable hot_keys_table(const NodeViewSources& from);
 /// system_tetrad.advice: what is uneven, and what would change it.

@@ -13,6 +13,10 @@ namespace {
 constexpr uint32_t kParseLane = 0x50415253;
 
 constexpr size_t kTracedBytesMax = 10'000;  // of a text, in a trace
+// Of the texts of a list: of one, and of all. They are searched for passwords and copied on the loop,
+// and each shard keeps the last list that it was asked for.
+constexpr size_t kListedTextMax = 16u << 10;
+constexpr uint64_t kListedBytesMax = 2u << 20;
 
 /// Equal on all nodes: drivers refuse another id when they prepare again.
 Bytes statement_id(const std::string& keyspace, BytesView text) {
@@ -153,6 +157,28 @@ bool QueryProcessor::is_announced(Prepared& prepared) {
       prepared.announced_metadata = of_node->announced;
   }
   return prepared.announced_metadata == metadata->encoded.id();
+}
+
+std::vector<ListedStatement> QueryProcessor::prepared(size_t count_max) const {
+  std::vector<ListedStatement> out;
+  uint64_t bytes = 0;
+  // False: the list is full, and no other text is looked at.
+  const auto add = [&](const Bytes& id, const std::string& keyspace, const std::string& text) {
+    if (out.size() == count_max) return false;
+    const BytesView shown = up_to_password(BytesView(text).substr(0, kListedTextMax));
+    bytes += shown.size();
+    if (bytes > kListedBytesMax) return false;
+    out.push_back({id, keyspace, std::string(shown)});
+    return true;
+  };
+  if (options_.prepared_texts == nullptr) {
+    for (const Prepared* kept : by_use_)
+      if (!add(kept->id, kept->keyspace, kept->text)) break;
+  } else {
+    for (const auto& [id, entry] : options_.prepared_texts->list(count_max))
+      if (!add(id, entry->keyspace, entry->text)) break;
+  }
+  return out;
 }
 
 Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_prepare(const PrepareRequest& request,

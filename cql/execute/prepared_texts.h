@@ -5,15 +5,25 @@
 #pragma once
 
 #include <list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/bytes.h"
 #include "cql/protocol/result_metadata.h"
 
 namespace tetrad::cql {
+
+/// A statement as system.prepared_statements shows it.
+struct ListedStatement {
+  Bytes id;
+  std::string keyspace;  // "": none
+  std::string text;      // its beginning, up to a password
+};
 
 /// Thread-safe. Bounded: beyond its limits the statement that was prepared or looked for longest
 /// ago goes.
@@ -31,14 +41,16 @@ class PreparedTexts {
   void put(BytesView id, Entry entry);
   /// Counts as a use.
   std::optional<Entry> find(BytesView id);
+  /// Of `count_max` at most, those that were used last first. No use.
+  std::vector<std::pair<Bytes, std::shared_ptr<const Entry>>> list(size_t count_max);
   size_t count();
 
  private:
   /// An entry in the list by use.
   struct Kept {
     Bytes id;
-    Entry entry;
-    uint64_t bytes() const { return id.size() + entry.keyspace.size() + entry.text.size() + 256; }
+    std::shared_ptr<const Entry> entry;  // so that list() copies no text under the lock
+    uint64_t bytes() const { return id.size() + entry->keyspace.size() + entry->text.size() + 256; }
   };
   const size_t count_max_;
   const uint64_t bytes_max_;

@@ -110,6 +110,9 @@ class QueryProcessor {
   size_t prepared_count() const {
     return options_.prepared_texts == nullptr ? prepared_.size() : options_.prepared_texts->count();
   }
+  /// Those that prepared_count() counts, of `count_max` and 2 MiB of texts at most. Those used last
+  /// first; where shards share the texts, those that one prepared, or had to look for there.
+  std::vector<ListedStatement> prepared(size_t count_max) const;
   /// Outlives all tasks of process().
   AnswerBudget& answers() { return answers_; }
   /// Of requests in flight, beside their bodies.

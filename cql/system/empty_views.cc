@@ -2,8 +2,8 @@
 // Tables of system_views that stay empty: about things that Tetrad does not have, or does not know.
 // Monitoring reads them; a row would be made up.
 //
-//   partitions, sstables         files are a store's, with rows of all tables; so are compactions
-//   streams, repairs             have no sessions that a client could follow
+//   sstables                     files are a store's, with rows of all tables; so are compactions
+//   repairs                      have no sessions that a client could follow
 //   caches of roles              roles are in memory whole
 #include "cql/system/computed_tables.h"
 
@@ -29,8 +29,6 @@ std::vector<EmptyView> views() {
         {"p999th", "double"},
         {"p99th", "double"}}},
       {"credentials_cache_keys", {{"role", "text", "pk"}}},
-      {"max_partition_size",
-       {{"keyspace_name", "text", "pk"}, {"table_name", "text", "pk"}, {"mebibytes", "bigint"}}},
       {"max_sstable_duration",
        {{"keyspace_name", "text", "pk"},
         {"table_name", "text", "pk"},
@@ -81,29 +79,6 @@ std::vector<EmptyView> views() {
         {"total", "bigint"},
         {"total_compressed", "bigint"},
         {"unit", "text"}}},
-      {"streaming",
-       {{"id", "timeuuid", "pk"},
-        {"bytes_received", "bigint"},
-        {"bytes_sent", "bigint"},
-        {"bytes_to_receive", "bigint"},
-        {"bytes_to_send", "bigint"},
-        {"duration_millis", "bigint"},
-        {"failure_cause", "text"},
-        {"files_received", "bigint"},
-        {"files_sent", "bigint"},
-        {"files_to_receive", "bigint"},
-        {"files_to_send", "bigint"},
-        {"follower", "boolean"},
-        {"last_updated_at", "timestamp"},
-        {"operation", "text"},
-        {"peers", "frozen<list<text>>"},
-        {"progress_percentage", "float"},
-        {"status", "text"},
-        {"status_failure_timestamp", "timestamp"},
-        {"status_init_timestamp", "timestamp"},
-        {"status_start_timestamp", "timestamp"},
-        {"status_success_timestamp", "timestamp"},
-        {"success_message", "text"}}},
       {"system_logs",
        {{"timestamp", "timestamp", "pk"},
         {"order_in_millisecond", "int", "ck"},

@@ -33,6 +33,7 @@ class SystemTables final : public VirtualTables {
     define_gossip_table(tables_, meta_, facts_);
     define_throughput_table(tables_, meta_);
     define_placement_tables(tables_, meta_);
+    define_partition_sizes(tables_, meta_);
     define_repair_tables(tables_, meta_);
     define_tables_of_node();
     // The server's own know which indexes are built.

@@ -66,6 +66,9 @@ void define_placement_tables(ComputedTables& tables, replication::MetaService& m
 /// system_distributed.repair_history.
 void define_repair_tables(ComputedTables& tables, replication::MetaService& meta);
 
+/// system_views.max_partition_size (partition_sizes.h).
+void define_partition_sizes(ComputedTables& tables, replication::MetaService& meta);
+
 /// One per shard, with the shard's `meta`, which outlives the object, as does what `of_node` asks.
 /// Null: there is no server, and none of its tables.
 std::unique_ptr<VirtualTables> make_system_tables(replication::MetaService& meta,

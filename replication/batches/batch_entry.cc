@@ -9,13 +9,13 @@ namespace tetrad::replication {
 
 namespace {
 
-constexpr uint8_t kFormat = 1;
 constexpr uint8_t kRankMax = 1;
 constexpr size_t kUuidBytes = 16;
 
 Result<void> read_format(base::ByteReader& in) {
   TETRAD_TRY(const uint8_t format, in.read_u8());
-  if (format != kFormat) return fail(ErrorCode::kCorruption, "a batch of format {}", format);
+  if (format != kBatchEntryFormat)
+    return fail(ErrorCode::kCorruption, "a batch of format {}", format);
   return {};
 }
 
@@ -46,7 +46,7 @@ Result<BatchHead> read_head(base::ByteReader& in) {
 Bytes encode_batch_entry(const BatchHead& head, const std::vector<storage::Mutation>& parts) {
   Bytes encoded;
   base::ByteWriter out(encoded);
-  out.u8(kFormat);
+  out.u8(kBatchEntryFormat);
   out.raw(head.id.view());
   out.varint(head.version);
   out.zigzag(head.stamp_us);
@@ -88,7 +88,7 @@ Result<BatchEntry> decode_batch_entry(BytesView encoded) {
 Bytes encode_batch_id(const Uuid& id) {
   Bytes encoded;
   base::ByteWriter out(encoded);
-  out.u8(kFormat);
+  out.u8(kBatchEntryFormat);
   out.raw(id.view());
   return encoded;
 }

@@ -19,6 +19,9 @@
 
 namespace tetrad::replication {
 
+/// Of an entry, and of its parts with it.
+inline constexpr uint8_t kBatchEntryFormat = 1;
+
 /// What is known of an entry without its parts.
 struct BatchHead {
   Uuid id;

@@ -70,6 +70,10 @@ class BatchService {
   void drop_apart(std::move_only_function<void(Result<size_t>)> done) {
     store_.drop_apart(std::move(done));
   }
+  /// See BatchStore::waiting().
+  std::vector<BatchStore::Waiting> waiting(size_t count_max) const {
+    return store_.waiting(count_max);
+  }
   /// Of the oldest entry; 0: there is none.
   int64_t oldest_age_us() const;
   const BatchMetrics& metrics() const { return metrics_; }

@@ -69,6 +69,17 @@ Result<void> BatchStore::open(const std::function<base::MonotonicUs(uint8_t rank
   }
 }
 
+std::vector<BatchStore::Waiting> BatchStore::waiting(size_t count_max) const {
+  std::vector<Waiting> out;
+  for (const auto& [sequence, id] : by_sequence_) {
+    if (out.size() == count_max) break;
+    const auto held = entries_.find(id);
+    TETRAD_ASSERT(held != entries_.end());
+    out.push_back({id, held->second.created_us});
+  }
+  return out;
+}
+
 /// A log that is damaged, or in which a write has failed and is there all the same, may have an id
 /// twice. What the earlier version has, the later one has, too.
 bool BatchStore::is_superseded(const BatchHead& head) {

@@ -74,6 +74,13 @@ class BatchStore {
   };
   /// The oldest that are due at `now_us`, of `count_max` at most.
   std::vector<Due> due(base::MonotonicUs now_us, size_t count_max) const;
+  /// An entry that waits.
+  struct Waiting {
+    Uuid id;
+    int64_t created_us = 0;
+  };
+  /// In the order in which they came, of `count_max` at most.
+  std::vector<Waiting> waiting(size_t count_max) const;
   /// Unset: it is not held.
   std::optional<uint32_t> version_of(const Uuid& id) const;
 

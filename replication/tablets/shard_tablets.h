@@ -50,6 +50,7 @@ class ShardTablets {
   BehindStores& behind() { return behind_; }
   PaxosKeys& paxos_keys() { return paxos_keys_; }
   IndexRunner& indexes() { return indexes_; }
+  const TabletStream& stream() const { return stream_; }
   /// Gauges and counters of all parts under `labels`, which name the shard.
   void register_in(base::MetricsRegistry& metrics, const std::string& labels) const;
 

@@ -196,6 +196,20 @@ void TabletStream::give_page(const TabletEpoch& what, uint32_t store, Bytes afte
       });
 }
 
+std::vector<FillFacts> TabletStream::fills(size_t count_max) const {
+  std::vector<const FillFacts*> found;
+  found.reserve(fills_.size());
+  for (const auto& [key, facts] : fills_) found.push_back(&facts);
+  const size_t count = std::min(count_max, found.size());
+  std::ranges::stable_sort(found, [](const FillFacts* a, const FillFacts* b) {
+    return std::pair(a->is_filled, -a->changed_us) < std::pair(b->is_filled, -b->changed_us);
+  });
+  std::vector<FillFacts> out;
+  out.reserve(count);
+  for (size_t i = 0; i < count; ++i) out.push_back(*found[i]);
+  return out;
+}
+
 void TabletStream::on_pull(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   const auto what = decode_tablet_epoch(body);
   if (!what) return reply.error(what.error());
@@ -209,13 +223,17 @@ void TabletStream::on_pull(const RpcContext& context, BytesView body, RpcNode::R
   const Key key{what->tablet, context.store, what->epoch};
   const auto known = fills_.find(key);
   if (known != fills_.end()) {
-    reply.ok(Bytes(1, known->second == Fill::kFilled ? '\1' : '\0'));
+    reply.ok(Bytes(1, known->second.is_filled ? '\1' : '\0'));
     return;
   }
   // Those under way are kept.
   if (fills_.size() >= kFillsKept)
-    std::erase_if(fills_, [](const auto& entry) { return entry.second == Fill::kFilled; });
-  fills_[key] = Fill::kUnderWay;
+    std::erase_if(fills_, [](const auto& entry) { return entry.second.is_filled; });
+  FillFacts begun;
+  begun.tablet = key.tablet;
+  begun.store = key.store;
+  begun.began_us = begun.changed_us = reactor_.wall_time_us();
+  fills_.emplace(key, std::move(begun));
   tasks_.spawn(fill(*what, context.store));
   reply.ok(Bytes(1, '\0'));
 }
@@ -256,6 +274,8 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
                          (meta_.state_of(source) != storage::StoreState::kDamaged ||
                           TETRAD_MUTANT(damaged_is_source));
       if (!gives || std::ranges::find(done, source) != done.end()) continue;
+      std::vector<HostId>& asked = fills_.at(key).sources;
+      if (std::ranges::find(asked, source.host) == asked.end()) asked.push_back(source.host);
       Result<void> filled = co_await fill_from(what, store, source);
       if (filled)
         done.push_back(source);
@@ -282,7 +302,8 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
     fills_.erase(key);
     co_return;
   }
-  fills_[key] = Fill::kFilled;
+  fills_[key].is_filled = true;
+  fills_[key].changed_us = reactor_.wall_time_us();
   metrics_.tablets_filled.add();
   logger_.info("tablet filled tablet={} store={} sources={}", what.tablet.value, store,
                done.size());
@@ -301,6 +322,9 @@ Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, Sto
     Result<Bytes> page = co_await rpc_.ask(source.host, source.store, Verb::kStreamRange,
                                            std::move(request), deadline);
     TETRAD_CO_TRY(Bytes bytes, std::move(page));
+    FillFacts& facts = fills_.at({what.tablet, store, what.epoch});
+    facts.bytes += bytes.size();
+    facts.changed_us = reactor_.wall_time_us();
     // The page may have taken long: the epoch is looked at before it is taken.
     const auto found = find(what, store);
     if (!found) co_return std::unexpected<Error>(found.error());

@@ -23,6 +23,16 @@
 
 namespace tetrad::replication {
 
+/// What is known of the filling of a store with a tablet, for one epoch of it.
+struct FillFacts {
+  TabletId tablet;
+  uint32_t store = 0;
+  bool is_filled = false;                // it has what R members of the old set had, on its disk
+  std::vector<HostId> sources;           // that were asked, in this order
+  uint64_t bytes = 0;                    // of their pages
+  int64_t began_us = 0, changed_us = 0;  // wall clock; the last page, or the end
+};
+
 /// Answers for the stores of a shard in changes of members: as one that leaves, stays or comes.
 /// Owned by the shard, on its thread. Always: an epoch is confirmed, and a range given, only when
 /// no write of an earlier epoch can come any more.
@@ -42,10 +52,10 @@ class TabletStream {
   TabletStream(const TabletStream&) = delete;
   TabletStream& operator=(const TabletStream&) = delete;
   const Metrics& metrics() const { return metrics_; }
+  /// Of `count_max` at most: those under way first, then those that ended last.
+  std::vector<FillFacts> fills(size_t count_max) const;
 
  private:
-  /// kFilled: the store has what R members of the old set had, on its disk.
-  enum class Fill : uint8_t { kUnderWay, kFilled };
   /// A store that is filled for one epoch of a tablet.
   struct Key {
     TabletId tablet;
@@ -99,7 +109,7 @@ class TabletStream {
   const Logger logger_;
   Metrics metrics_;
   /// What kPullTablet is answered by: a fill is begun once for an epoch.
-  std::map<Key, Fill> fills_;
+  std::map<Key, FillFacts> fills_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   base::TaskGroup tasks_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a damaged write-ahead log means at an open. Narrow: only who opens needs it.
+// How stores and local logs are opened: what a damaged write-ahead log means, and where compactions
+// are noted. Narrow: only who opens needs it.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,12 @@ enum class LogRecovery : uint8_t {
   kAfterPowerCut,
 };
 
-/// As those without it, which are strict.
-std::unique_ptr<StoreFactory> make_rocks_store_factory(const StoreOptions& options, Logger logger,
-                                                       std::shared_ptr<rocksdb::FileSystem> files,
-                                                       LogRecovery recovery);
+class CompactionLog;
+
+/// As those without it, which are strict. `compactions`: where the stores note theirs; null: nowhere.
+std::unique_ptr<StoreFactory> make_rocks_store_factory(
+    const StoreOptions& options, Logger logger, std::shared_ptr<rocksdb::FileSystem> files,
+    LogRecovery recovery, std::shared_ptr<CompactionLog> compactions = nullptr);
 Result<std::unique_ptr<LocalLog>> open_rocks_local_log(const std::string& directory,
                                                        base::Reactor& reactor, base::IoPool& pool,
                                                        uint32_t number, Logger logger,

@@ -8,6 +8,7 @@
 //   4. Marks and contents of tables, from the properties of all files. A file without them makes
 //      everything possible for every table.
 //   5. The store's life begins: its number is written and synced before the store is given out.
+#include "storage/engine/compaction_log.h"
 #include "storage/engine/rocks_store.h"
 
 namespace tetrad::storage {
@@ -76,9 +77,11 @@ Result<void> begin_life(OpenedState& state, uint64_t log_end) {
 class RocksStoreFactory final : public StoreFactory {
  public:
   RocksStoreFactory(const StoreOptions& options, Logger logger,
-                    std::shared_ptr<rocksdb::FileSystem> files, LogRecovery recovery)
+                    std::shared_ptr<rocksdb::FileSystem> files, LogRecovery recovery,
+                    std::shared_ptr<CompactionLog> compactions)
       : options_(options),
         recovery_(recovery),
+        compactions_(std::move(compactions)),
         logger_(std::move(logger)),
         shared_(make_shared_resources(options, std::move(files))) {}
 
@@ -90,10 +93,12 @@ class RocksStoreFactory final : public StoreFactory {
     state.filter = std::make_shared<FilterState>();
     state.background_errors = std::make_shared<BackgroundErrors>();
     state.open = [directory, shared = shared_, merges = state.merges, filter = state.filter,
-                  errors = state.background_errors, settings = options_,
+                  errors = state.background_errors, settings = options_, compactions = compactions_,
                   recovery = recovery_](bool compacts) mutable {
       rocksdb::Options options = store_options(settings, shared, merges, filter);
       options.listeners.push_back(errors->listener());
+      if (compactions != nullptr)
+        options.listeners.push_back(make_compaction_listener(compactions));
       options.disable_auto_compactions = !compacts;
       set_recovery(options, recovery);
       auto opened = RocksDatabase::open(std::move(options), directory, "store",
@@ -142,6 +147,7 @@ class RocksStoreFactory final : public StoreFactory {
 
   const StoreOptions options_;
   const LogRecovery recovery_;
+  const std::shared_ptr<CompactionLog> compactions_;  // null: not noted
   const Logger logger_;
   const SharedResources shared_;
 };
@@ -156,9 +162,10 @@ std::unique_ptr<StoreFactory> make_rocks_store_factory(const StoreOptions& optio
 
 std::unique_ptr<StoreFactory> make_rocks_store_factory(const StoreOptions& options, Logger logger,
                                                        std::shared_ptr<rocksdb::FileSystem> files,
-                                                       LogRecovery recovery) {
-  return std::make_unique<RocksStoreFactory>(options, std::move(logger), std::move(files),
-                                             recovery);
+                                                       LogRecovery recovery,
+                                                       std::shared_ptr<CompactionLog> compactions) {
+  return std::make_unique<RocksStoreFactory>(options, std::move(logger), std::move(files), recovery,
+                                             std::move(compactions));
 }
 
 }  // namespace tetrad::storage

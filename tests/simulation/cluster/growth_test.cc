@@ -133,6 +133,32 @@ TEST_CASE("replica sets grow from one to four members while writes go on, and lo
   }
 }
 
+TEST_CASE("a new member tells what has filled it: from whom, how much, since when") {
+  SimCluster cluster(3, 2);
+  cluster[0].options().found = true;
+  cluster[0].start();
+  REQUIRE(cluster.world().run_until([&] { return cluster[0].is_ready(); }, 1'000'000));
+  bool created = false;
+  cluster[0].spawn(create_table(&cluster[0], 0, &created));
+  REQUIRE(cluster.world().run_until([&] { return created; }, 5'000'000));
+  for (int i = 0; i < 100; ++i) REQUIRE(write_now(cluster, "key" + std::to_string(i)));
+  cluster[1].start();
+  REQUIRE(cluster.world().run_until([&] { return all_normal_with(cluster, 0, 2); }, 20'000'000));
+  const std::vector<replication::FillFacts> fills = cluster[1].node().stream().fills(1'000);
+  CHECK(fills.size() == the_table(cluster, 0).tablets.tablets().size());
+  uint64_t bytes = 0;
+  for (const replication::FillFacts& fill : fills) {
+    CHECK(fill.is_filled);
+    CHECK(fill.sources == std::vector<HostId>{cluster[0].node().self()});
+    CHECK(fill.began_us > 0);
+    CHECK(fill.began_us <= fill.changed_us);
+    bytes += fill.bytes;
+  }
+  CHECK(bytes > 100 * 3);  // the keys at least
+  CHECK(cluster[0].node().stream().fills(1'000).empty());
+  CHECK(cluster[1].node().stream().fills(0).empty());
+}
+
 TEST_CASE("a growth whose new member stays away is given up") {
   SimCluster cluster(7, 2);
   for (size_t i = 0; i < 2; ++i) cluster[i].options().moves.stalled_us = 5'000'000;

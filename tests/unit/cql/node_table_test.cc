@@ -73,7 +73,7 @@ TEST_CASE("without a server its tables are not there") {
   WholeRequests node;
   CHECK(WholeRequests::error_of(node.query("SELECT * FROM system_views.clients")) ==
         "2200 table clients does not exist");
-  CHECK(row_count(node.query("SELECT * FROM system_views.streaming")) == 0);
+  CHECK(row_count(node.query("SELECT * FROM system_views.repairs")) == 0);
 }
 
 TEST_CASE("running requests are told by their statements, without passwords") {
@@ -96,6 +96,65 @@ TEST_CASE("running requests are told by their statements, without passwords") {
   REQUIRE(running.size() == 1);
   CHECK(running[0].task == "EXECUTE SELECT value FROM system_views.figures WHERE name = 'a'");
   CHECK(processor->running(10).empty());
+}
+
+TEST_CASE("prepared statements are told by their texts, without passwords, each once") {
+  WholeRequests node;
+  const auto texts = [](const cql::QueryProcessor& shard, size_t count_max = 10) {
+    std::vector<std::string> out;
+    for (const cql::ListedStatement& listed : shard.prepared(count_max)) {
+      CHECK(listed.keyspace.empty());
+      CHECK(listed.id.size() == 16);
+      out.push_back(listed.text);
+    }
+    return out;
+  };
+  CHECK(texts(*node.processor).empty());
+  const std::string select = "SELECT c FROM ks.t WHERE k = ?";
+  node.prepare(select);
+  node.prepare("ALTER ROLE r WITH PASSWORD = 'secret'");
+  node.prepare(select);
+  const std::vector<std::string> expected = {select, "ALTER ROLE r WITH PASSWORD"};
+  CHECK(texts(*node.processor) == expected);
+  CHECK(texts(*node.processor, 1) == std::vector<std::string>{select});
+  // Shards share the texts.
+  CHECK(texts(*node.another_shard()) == expected);
+  // The only shard of a node has its own alone.
+  const auto tables = cql::make_system_tables(node.meta, {});
+  auto alone =
+      std::make_unique<cql::QueryProcessor>(node.reactor, node.random, *node.coordinator, node.meta,
+                                            *tables, cql::QueryProcessorOptions(), Logger());
+  std::swap(node.processor, alone);
+  node.prepare(expected[1] + " = 'secret'");
+  node.prepare(select);
+  CHECK(texts(*node.processor) == expected);
+  std::swap(node.processor, alone);
+  // A large one is cut.
+  const std::string large = "SELECT c FROM ks.t WHERE k = ?" + std::string(20'000, ' ');
+  node.prepare(large);
+  CHECK(texts(*node.processor)[0] == large.substr(0, 16'384));
+}
+
+TEST_CASE(
+    "the texts of a list of prepared statements are bounded together, and the oldest are left "
+    "out") {
+  WholeRequests node;
+  const auto tables = cql::make_system_tables(node.meta, {});
+  cql::QueryProcessorOptions alone, sharing;
+  sharing.prepared_texts = std::make_shared<cql::PreparedTexts>(1'000, 64u << 20);
+  for (const cql::QueryProcessorOptions& options : {alone, sharing}) {
+    node.processor = std::make_unique<cql::QueryProcessor>(
+        node.reactor, node.random, *node.coordinator, node.meta, *tables, options, Logger());
+    node.prepare("SELECT c FROM ks.t WHERE k = 7");
+    for (int k = 0; k < 130; ++k)
+      node.prepare(fmt::format("SELECT c FROM ks.t WHERE k = {:03}", k) + std::string(16'384, ' '));
+    const std::vector<cql::ListedStatement> listed = node.processor->prepared(1'000);
+    CHECK(listed.size() == 128);  // 2 MiB
+    CHECK(listed.front().text.substr(0, 32) == "SELECT c FROM ks.t WHERE k = 129");
+    CHECK(listed.back().text.substr(0, 32) == "SELECT c FROM ks.t WHERE k = 002");
+    CHECK(node.processor->prepared(0).empty());
+    node.processor.reset();  // before its tables
+  }
 }
 
 TEST_CASE(

@@ -20,6 +20,27 @@ TEST_CASE("what one shard prepares, another finds") {
   CHECK(texts.find("id")->announced == MetadataId{});
 }
 
+TEST_CASE("a list has those that were used last first, and is no use") {
+  PreparedTexts texts(3, 1 << 20);
+  for (const char* id : {"a", "b", "c"}) texts.put(id, {"ks", std::string("text of ") + id, {}});
+  CHECK(texts.find("a"));
+  const auto ids = [&](size_t count_max) {
+    std::string out;
+    for (const auto& [id, entry] : texts.list(count_max)) {
+      CHECK(entry->text == "text of " + id);
+      out += id;
+    }
+    return out;
+  };
+  CHECK(ids(10) == "acb");
+  CHECK(ids(2) == "ac");
+  CHECK(ids(0).empty());
+  const auto listed = texts.list(10);
+  texts.put("d", {"ks", "text of d", {}});
+  CHECK(ids(10) == "dac");
+  CHECK(listed.back().second->text == "text of b");  // it may be gone meanwhile
+}
+
 TEST_CASE("beyond the limits the one used longest ago goes") {
   PreparedTexts texts(3, 1 << 20);
   for (const char* id : {"a", "b", "c"}) texts.put(id, {"", id, {}});

@@ -228,6 +228,29 @@ TEST_CASE("of two entries of one id in the log the later version is held, and th
   }
 }
 
+TEST_CASE("entries that wait are told in the order in which they came") {
+  Batches batches;
+  for (uint8_t number : {3, 1, 2}) REQUIRE(batches.add(head_of(number, 100 + number)));
+  BatchHead later = head_of(3, 103);
+  later.version = 2;
+  REQUIRE(batches.add(later));
+  const auto numbers = [&](size_t count_max) {
+    std::string out;
+    for (const BatchStore::Waiting& one : batches.store->waiting(count_max)) {
+      CHECK(one.created_us == 100 + one.id.octets[15]);
+      out += static_cast<char>('0' + one.id.octets[15]);
+    }
+    return out;
+  };
+  CHECK(numbers(10) == "312");
+  CHECK(numbers(2) == "31");
+  batches.store->remove(id_of(1));
+  batches.reactor.run_until_idle();
+  CHECK(numbers(10) == "32");
+  batches.open();
+  CHECK(numbers(10) == "32");
+}
+
 TEST_CASE("the number of entries is bounded") {
   Batches batches;
   batches.options.count_max = 2;
