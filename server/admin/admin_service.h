@@ -118,7 +118,8 @@ class AdminService {
   void answer_ready(const HttpRequest& request, Respond respond);
   /// All metrics in Prometheus' text format.
   void answer_metrics(const HttpRequest& request, Respond respond);
-  /// tetractl status: nodes, their states and what they hold of a keyspace.
+  /// tetractl status: nodes, their states and what they hold of a keyspace. "stores" of a node that
+  /// is down are null, "bytes" what it held before, null if that was never known here.
   void answer_status(const HttpRequest& request, Respond respond);
   /// tetractl ring: the tokens of each node that drivers read from the system tables.
   void answer_ring(const HttpRequest& request, Respond respond);

@@ -605,7 +605,9 @@ def killed_while_leaving():
     """A node that dies with replicas to move has not left, and nobody says so. Nothing moves while a third node is down."""
     last = "%s.%d" % (PREFIX, NODES)
     up("--kill", str(NODES - 1))
-    order = subprocess.Popen([BIN + "/tetractl", "-h", last, "decommission"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    down = lambda: re.search(r"^DN  \S+ +\d\S* \S+ +16 +\S+ +\S+ +\S+ +\? +\d", tetractl("status").stdout, re.M)  # noqa: E731
+    check("of a node that is down the last load is told, of its stores nothing", wait_for(down, 30), tetractl("status").stdout)
+    order = subprocess.Popen([BIN + "/tetractl", "-h", last, "decommission", "--force"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = order.stdout.readline()
     check("decommission waits for replicas to move", re.fullmatch(r"replicas to move: [1-9]\d*\n", line), line)
     up("--kill", str(NODES))

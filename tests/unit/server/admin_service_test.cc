@@ -120,6 +120,39 @@ TEST_CASE("admin routes: the parts of the ring that nodes own are those of a key
   CHECK(error_of(ask(node, "GET", "/status?keyspace=none")) == "there is no keyspace none");
 }
 
+TEST_CASE("admin routes: of a node that is down its last load is told, and nothing of its stores") {
+  tests::AdminNode node(3);
+  const HostId host = node.cluster[2].node().self();
+  const auto row = [&] {
+    const auto nodes = nlohmann::json::parse(ask(node, "GET", "/status").body).at("nodes");
+    const auto is_it = [&](const auto& one) { return one.at("host_id") == host.to_string(); };
+    return *std::ranges::find_if(nodes, is_it);
+  };
+  const auto set_bytes = [&](uint64_t bytes) {
+    const auto state = node.cluster[0].state();
+    for (const auto& [id, table] : state->tables)
+      for (const auto& tablet : table->tablets.tablets())
+        node.cluster[0].node().meta_group().set_tablet_bytes(tablet.id, bytes);
+    return state->tables.begin()->second->tablets.tablets().size() * bytes;
+  };
+  const auto is_live = [&] { return node.cluster[0].node().meta().is_live(host); };
+  REQUIRE(node.cluster.world().run_until(is_live, 60'000'000));
+  uint64_t bytes = set_bytes(1'000);
+  CHECK(row().at("bytes") == bytes);
+  CHECK(row().at("stores") == "serving");
+  node.cluster[2].kill();
+  REQUIRE(node.cluster.world().run_until([&] { return !is_live(); }, 60'000'000));
+  set_bytes(9'000'000);  // what its peers report goes on to grow
+  CHECK(row().at("live") == false);
+  CHECK(row().at("stores").is_null());
+  CHECK(row().at("bytes") <= bytes);  // or less, where they reported meanwhile
+  node.cluster[2].start();
+  REQUIRE(node.cluster.world().run_until(is_live, 60'000'000));
+  bytes = set_bytes(5'000);
+  CHECK(row().at("bytes") == bytes);
+  CHECK(row().at("stores") == "serving");
+}
+
 TEST_CASE("admin routes: the keys that get most work are told for all, a keyspace or a table") {
   tests::AdminNode node;
   describe_table(node);
