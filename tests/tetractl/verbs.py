@@ -534,6 +534,9 @@ def snapshot_verbs(session):
 def lines_of_words():
     """What stands before and after the verb, and wrong words."""
     case("status -p 9180 -h " + FIRST, "^UN")
+    for line in "tablestats -F json ks", "tablestats --format=yaml", "-F json tpstats":
+        check("tetractl %s is --json" % line, isinstance(json.loads(tetractl(*line.split()).stdout), dict))
+    case("tablestats -F xml", "--format is json or yaml, not 'xml'", 2)
     case("-u cassandra -pw cassandra status", "^UN(.|\n)*-pw changes nothing: ")
     case("-p 7199 status", r"\Acluster: (.|\n)*^tetractl: nothing listens at %s:7199, the port of nodetool: 9180 is asked\n\Z" % re.escape(FIRST))
     case("-p 7199 flush", r"\Atetractl: nothing listens at \S+:7199, the port of nodetool: 9180 is asked\n\Z")
