@@ -94,6 +94,28 @@ Result<void> check_leaving(const MetaState& state, HostId host, bool dead, const
   return result;
 }
 
+CopiesWithout copies_without(const MetaState& state, HostId host) {
+  CopiesWithout out;
+  if (const NodeInfo* node = state.node(host)) out.data_center = node->data_center;
+  for (const auto& [other, info] : state.nodes) {
+    if (other != host && info.state == NodeState::kNormal && info.data_center == out.data_center)
+      ++out.nodes_then;
+  }
+  const size_t copies_most = partitioner::kReplicasPerDataCenter;
+  out.copies_now = std::min(out.nodes_then + 1, copies_most);
+  out.copies_then = std::min(out.nodes_then, copies_most);
+  return out;
+}
+
+Result<void> check_copies(const CopiesWithout& without) {
+  constexpr size_t kCopiesLeast = 3;
+  if (without.copies_now < kCopiesLeast || without.copies_then >= kCopiesLeast) return {};
+  return fail(ErrorCode::kConflict,
+              "only {} nodes would remain in data center {}: rows would have {} copies, and no "
+              "quorum while one of these is away; `tetractl decommission --force` if that is meant",
+              without.nodes_then, without.data_center, without.copies_then);
+}
+
 std::optional<HostId> node_to_replace(const MetaState& state, const IsLive& is_live,
                                       const std::function<uint64_t(HostId)>& ticks_away,
                                       uint64_t ticks_max) {

@@ -120,7 +120,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
        &Self::order_verify_view,
        {"keyspace", "view", "mend"}},
       {Access::kOrder, "POST", "/remove-node", &Self::order_remove_node, {"host"}},
-      {Access::kOrder, "POST", "/decommission", &Self::order_decommission, {"cancel"}},
+      {Access::kOrder, "POST", "/decommission", &Self::order_decommission, {"cancel", "force"}},
       {Access::kOrder, "POST", "/setting", &Self::order_setting, {"name", "value"}},
       {Access::kOrder, "POST", "/reload-certificates", &Self::order_reload_certificates},
       {Access::kOrder, "POST", "/recover", &Self::order_recover, {"loss"}},

@@ -167,7 +167,8 @@ class AdminService {
   void order_verify_view(const HttpRequest& request, Respond respond);
   /// Takes a dead node out of the cluster; its replicas are made anew elsewhere.
   void order_remove_node(const HttpRequest& request, Respond respond);
-  /// This node leaves the cluster once its replicas have moved.
+  /// This node leaves the cluster once its replicas have moved; the answer notes how many copies
+  /// rows then have, if that is fewer.
   void order_decommission(const HttpRequest& request, Respond respond);
   /// Sets a setting of the whole cluster (cluster_settings.h).
   void order_setting(const HttpRequest& request, Respond respond);
@@ -234,6 +235,8 @@ class AdminService {
   void flush_stores(Respond respond);
   /// All tables without any.
   void compact_stores(std::vector<TableIncarnation> tables, Respond respond);
+  /// This node leaves; `is_forced`: also where rows then have too few copies for a quorum.
+  void order_leaving(bool is_forced, Respond respond);
   /// `dead`: the node is gone already and is only taken out. Answers 409 where it may not leave.
   void leave(HostId host, bool dead, Respond respond);
   /// Runs what answers later; an exception in it is answered with 500.

@@ -628,8 +628,12 @@ def killed_while_leaving():
 def leaving():
     """Last: one node less."""
     case("decommission --cancel", "this node is not leaving", code=1, host="%s.%d" % (PREFIX, NODES))
-    left = tetractl("decommission", "--json", host="%s.%d" % (PREFIX, NODES))
+    case("decommission", "only 2 nodes would remain in data center datacenter1: rows would have 2 copies", code=1, host="%s.%d" % (PREFIX, NODES))
+    case("decommission --help", "-f, --force +Also where fewer than three nodes remain")
+    left = tetractl("decommission", "--json", "--force", host="%s.%d" % (PREFIX, NODES))
     check("tetractl decommission --json", list(json.loads(left.stdout)) == ["left"] and left.returncode == 0, left.stdout + left.stderr)
+    check("and a note tells what it costs", left.stderr == "tetractl: 2 nodes remain in data center datacenter1: "
+                                                          "rows will have 2 copies instead of 3\n", left.stderr)
     json_verbs.add("decommission")
     check("two are left", len(as_json("status", "nodes")["nodes"]) == NODES - 1)
     described = as_json("describe-cluster", "nodes")

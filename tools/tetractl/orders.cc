@@ -199,8 +199,13 @@ int verify_view(AdminClient& node, const Invocation& call, const std::string& ke
 
 // Both are orders to the metadata group; the replicas move afterwards.
 int leave(AdminClient& node, const Invocation& call, const std::string& host_id) {
-  const json answer = host_id.empty() ? node.order("/decommission")
-                                      : node.order("/remove-node", {{"host", host_id}});
+  Parameters parameters;
+  if (!host_id.empty()) parameters.push_back({"host", host_id});
+  if (call.has("force")) parameters.push_back({"force", "true"});
+  const json answer = node.order(host_id.empty() ? "/decommission" : "/remove-node", parameters);
+  // To standard error, so that output stays what a script expects.
+  if (answer.contains("note"))
+    fmt::print(stderr, "tetractl: {}\n", answer.at("note").get<std::string>());
   if (!call.has("no-wait"))
     return host_id.empty() ? wait_until_left(node, call) : wait_until_removed(node, call, host_id);
   return answered(answer, call);

@@ -89,9 +89,11 @@ std::vector<Verb> cluster_verbs() {
           .takes({{"host_id", Times::kOnce}})
           .with({kNoWait})
           .done_by(remove_node),
-      Verb("decommission", "The node gives its replicas to others, leaves the cluster and stops")
+      Verb("decommission",
+           "The node gives its replicas to others, leaves and stops; three stay, unless --force")
           .with({kNoWait,
-                 {"-f --force", "", "", "the answer says why a node may not leave"},
+                 {"-f --force", "",
+                  "Also where fewer than three nodes remain in its data center, which had three"},
                  {"--cancel", "", "It stays, with what it has not given away yet"}})
           .done_by(decommission),
   };

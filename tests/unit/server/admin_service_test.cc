@@ -76,6 +76,8 @@ TEST_CASE("admin routes: orders are refused with the reason, and carried out") {
   CHECK(order("/decommission").status == 409);      // the only node
   for (const char* cancel : {"", "false", "TRUE"})  // none asks the node to leave
     CHECK(order(std::string("/decommission?cancel=") + cancel).status == 400);
+  for (const char* force : {"", "false", "1"})
+    CHECK(order(std::string("/decommission?force=") + force).status == 400);
   CHECK(order("/log-level?level=loud").status == 400);
   CHECK(order("/log-level?level=warn").status == 200);
   CHECK(order("/flush").status == 200);
