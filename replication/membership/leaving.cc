@@ -116,6 +116,23 @@ Result<void> check_copies(const CopiesWithout& without) {
               without.nodes_then, without.data_center, without.copies_then);
 }
 
+Result<HostId> host_named(const MetaState& state, const std::string& name) {
+  // An unknown host id has an error of its own, where it is used.
+  if (const auto id = Uuid::parse(name)) return HostId{*id};
+  std::vector<HostId> found;
+  for (const auto& [host, node] : state.nodes)
+    if (node.state != NodeState::kRemoved && node.address == name) found.push_back(host);
+  if (found.empty())
+    return fail(ErrorCode::kNotFound,
+                "'{}' is no host id and no address of a node; `tetractl status` lists both", name);
+  // A node that lost its disk has joined anew at the address of the dead one.
+  if (found.size() > 1)
+    return fail(ErrorCode::kConflict,
+                "{} is the address of {} nodes; say the host id, which `tetractl status` lists",
+                name, found.size());
+  return found.front();
+}
+
 std::optional<HostId> node_to_replace(const MetaState& state, const IsLive& is_live,
                                       const std::function<uint64_t(HostId)>& ticks_away,
                                       uint64_t ticks_max) {

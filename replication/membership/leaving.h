@@ -35,6 +35,10 @@ CopiesWithout copies_without(const MetaState& state, HostId host);
 /// and has two then. Errors: kConflict, with a sentence for the operator.
 Result<void> check_copies(const CopiesWithout& without);
 
+/// The node that an operator names by its host id, or by its address where that is of one node
+/// only. Errors: kNotFound, kConflict.
+Result<HostId> host_named(const MetaState& state, const std::string& name);
+
 /// The node to take out by itself: away for `ticks_max` ticks or longer, with W of every set it is
 /// in alive and another node to take each of its replicas. None while a third of the nodes or more
 /// look down, or while another one leaves.

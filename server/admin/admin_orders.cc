@@ -176,9 +176,17 @@ void AdminService::order_repair(const HttpRequest& request, Respond respond) {
 }
 
 void AdminService::order_remove_node(const HttpRequest& request, Respond respond) {
-  const auto host = Uuid::parse(request.parameter("host"));
-  if (!host) return respond(http_error(400, "host is a host id, see `tetractl status`"));
-  leave(HostId{*host}, true, std::move(respond));
+  const auto host =
+      replication::host_named(*parts_.node.meta().snapshot(), request.parameter("host"));
+  if (!host)
+    return respond(
+        http_error(host.error().code == ErrorCode::kNotFound ? 404 : 409, host.error().message));
+  // Who has said an address watches the node by its id.
+  leave(*host, true,
+        [respond = std::move(respond), id = host->to_string()](HttpResponse answer) mutable {
+          if (answer.status == 200) answer = json_response({{"ok", true}, {"host_id", id}});
+          respond(std::move(answer));
+        });
 }
 
 void AdminService::order_decommission(const HttpRequest& request, Respond respond) {

@@ -183,7 +183,11 @@ def cluster_verbs():
     case("setting max_logical_partition_mb 20000")
     case("setting max_logical_partition_mb x", "is a whole number", 1)
     for word in "remove-node", "removenode":
-        case(word + " 7", "host is a host id", 1)
+        case(word + " nonsense", "'nonsense' is no host id and no address of a node; `tetractl status` lists both", 1)
+        case("%s %s" % (word, FIRST), r"node \S+ \(%s\) is alive" % re.escape(FIRST), 1)
+    case("removenode status", r"\ARemovalStatus: no node is leaving or being removed\n\Z")
+    check("removenode status --json is a list", json.loads(tetractl("removenode", "status", "--json").stdout) == [])
+    case("removenode force", "a removal ends by itself", 1)
     live = as_json("status", "nodes")["nodes"][1]["host_id"]
     case("removenode " + live, "", 1)
 

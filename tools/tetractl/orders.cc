@@ -198,17 +198,35 @@ int verify_view(AdminClient& node, const Invocation& call, const std::string& ke
 }
 
 // Both are orders to the metadata group; the replicas move afterwards.
-int leave(AdminClient& node, const Invocation& call, const std::string& host_id) {
+// `named`: a host id or an address; empty: the node that is asked.
+int leave(AdminClient& node, const Invocation& call, const std::string& named) {
   Parameters parameters;
-  if (!host_id.empty()) parameters.push_back({"host", host_id});
+  if (!named.empty()) parameters.push_back({"host", named});
   if (call.has("force")) parameters.push_back({"force", "true"});
-  const json answer = node.order(host_id.empty() ? "/decommission" : "/remove-node", parameters);
+  const json answer = node.order(named.empty() ? "/decommission" : "/remove-node", parameters);
   // To standard error, so that output stays what a script expects.
   if (answer.contains("note"))
     fmt::print(stderr, "tetractl: {}\n", answer.at("note").get<std::string>());
-  if (!call.has("no-wait"))
-    return host_id.empty() ? wait_until_left(node, call) : wait_until_removed(node, call, host_id);
-  return answered(answer, call);
+  if (call.has("no-wait")) return answered(answer, call);
+  if (named.empty()) return wait_until_left(node, call);
+  return wait_until_removed(node, call, answer.at("host_id").get<std::string>());
+}
+
+/// nodetool's `removenode status`: what leaves, and how much of it is still to move.
+int show_removals(AdminClient& node, const Invocation& call) {
+  json leaving = json::array();
+  for (const auto& one : node.fact("/status").at("nodes"))
+    if (one.at("state") == "leaving") leaving.push_back(one);
+  if (call.as_json) {
+    fmt::print("{}\n", leaving.dump(2));
+    return 0;
+  }
+  if (leaving.empty()) fmt::print("RemovalStatus: no node is leaving or being removed\n");
+  for (const auto& one : leaving)
+    fmt::print("RemovalStatus: {} ({}) is leaving, replicas to move: {}\n",
+               cell_text(one.at("address")), cell_text(one.at("host_id")),
+               cell_text(one.at("partitions")));
+  return 0;
 }
 
 }  // namespace
@@ -254,9 +272,15 @@ int rebalance(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
-// By its host id, as status shows it.
+// By its host id or address, as status shows them.
 int remove_node(AdminClient& node, const Invocation& call) {
-  return leave(node, call, call.text("host_id"));
+  const std::string named = call.text("host_id_or_address");
+  if (named == "status") return show_removals(node, call);
+  if (named == "force")
+    throw NodeError(
+        "a removal ends by itself, as soon as others have the replicas; `tetractl removenode "
+        "status` tells how many are still to move");
+  return leave(node, call, named);
 }
 
 int decommission(AdminClient& node, const Invocation& call) {

@@ -86,7 +86,7 @@ std::vector<Verb> cluster_verbs() {
           .orders("/setting", {"name", "value"}),
       Verb("remove-node", "Takes a dead node out: its replicas are rebuilt, its id is retired")
           .also({"removenode"})
-          .takes({{"host_id", Times::kOnce}})
+          .takes({{"host_id_or_address", Times::kOnce}})
           .with({kNoWait})
           .done_by(remove_node),
       Verb("decommission",
@@ -351,7 +351,7 @@ std::vector<OtherWord> orders_without_a_verb() {
       {"invalidaterowcache", "a row in the row cache goes when it is written", true},
       {"invalidatekeycache", kNoSuchCache, true},
       {"invalidatecountercache", kNoSuchCache, true},
-      {"assassinate", "tetractl remove-node takes a dead node out", false},
+      {"assassinate", "tetractl remove-node HOST_ID_OR_ADDRESS takes a dead node out", false},
       {"disablegossip", kRaft, false},
       {"disablehandoff", "hints are always kept", false},
       {"pausehandoff", "hints are always replayed", false},

@@ -94,6 +94,19 @@ TEST_CASE("a node is not to leave where a quorum of three copies would be lost")
   CHECK(check_copies(copies_without(state, host(4))));  // the only one of its own
 }
 
+TEST_CASE("a node is named by its host id, or by an address that no other node has") {
+  MetaState state = cluster_of(3);
+  CHECK(host_named(state, host(2).to_string()) == host(2));
+  CHECK(host_named(state, host(9).to_string()) == host(9));  // check_leaving() says it is unknown
+  CHECK(host_named(state, "127.0.0.2") == host(2));
+  for (const char* wrong : {"nonsense", "", "127.0.0.9", "127.0.0"})
+    CHECK(host_named(state, wrong).error().code == ErrorCode::kNotFound);
+  state.nodes[host(3)].address = "127.0.0.2";
+  CHECK(host_named(state, "127.0.0.2").error().code == ErrorCode::kConflict);
+  state.nodes[host(3)].state = NodeState::kRemoved;
+  CHECK(host_named(state, "127.0.0.2") == host(2));
+}
+
 TEST_CASE("a node may leave while W of every set it is in are alive, one at a time") {
   MetaState state = cluster_of(5);
   CHECK(check_leaving(state, host(9), true, all_but({})).error().code == ErrorCode::kNotFound);

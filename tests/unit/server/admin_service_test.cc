@@ -72,7 +72,8 @@ TEST_CASE("admin routes: orders are refused with the reason, and carried out") {
   CHECK(order("/split?id=x").status == 400);
   CHECK(error_of(order("/split?id=99")) == "there is no partition 99");
   CHECK(error_of(order("/repair?keyspace=none")) == "there is no keyspace none");
-  CHECK(error_of(order("/remove-node?host=7")) == "host is a host id, see `tetractl status`");
+  CHECK(error_of(order("/remove-node?host=7")) ==
+        "'7' is no host id and no address of a node; `tetractl status` lists both");
   CHECK(order("/decommission").status == 409);      // the only node
   for (const char* cancel : {"", "false", "TRUE"})  // none asks the node to leave
     CHECK(order(std::string("/decommission?cancel=") + cancel).status == 400);
