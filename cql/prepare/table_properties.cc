@@ -260,12 +260,15 @@ std::unexpected<Error> names_no_data_center() {
 
 const std::string kFactor = "replication_factor";
 
+std::string default_factor() { return std::to_string(kDefaultReplicationFactor); }
+
 // `replication_factor` stands for the data centres of the cluster that neither the statement nor
 // `old` names, and is not stored. Cassandra passes over one that is no factor: what the statement
 // and `old` name is taken as it is. Otherwise a data centre with factor 0 is not stored.
 Result<Map> expand_factor(const std::string& keyspace, Map options,
                           const std::set<std::string>& data_centers, const Map& old) {
-  if (options.empty()) options[kFactor] = old.contains(kFactor) ? old.at(kFactor) : "1";
+  if (options.empty())
+    options[kFactor] = old.contains(kFactor) ? old.at(kFactor) : default_factor();
   bool keeps_zeros = false;
   if (const auto found = options.find(kFactor); found != options.end()) {
     const Result<int32_t> factor = parse_factor(found->second);
@@ -305,7 +308,7 @@ Result<Map> check_replication(const std::string& keyspace, Map given,
   given.erase(found);
   const Map before = old != nullptr ? *old : Map();
   if (name == std::string(package) + "SimpleStrategy") {
-    given.emplace(kFactor, before.contains(kFactor) ? before.at(kFactor) : "1");
+    given.emplace(kFactor, before.contains(kFactor) ? before.at(kFactor) : default_factor());
     TETRAD_TRY_VOID(parse_factor(given.at(kFactor)));
     TETRAD_TRY_VOID(check_options(keyspace, "SimpleStrategy", given, {kFactor}));
   } else if (name == std::string(package) + "NetworkTopologyStrategy") {

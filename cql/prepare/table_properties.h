@@ -22,6 +22,9 @@ TableOptions default_table_options();
 Result<void> apply_table_properties(const ast::Properties& properties, TableOptions& options,
                                     std::optional<Uuid>& id);
 
+/// Of a keyspace that names none, as Cassandra's default_keyspace_rf is unless it is set.
+inline constexpr int32_t kDefaultReplicationFactor = 1;
+
 /// WITH of CREATE and ALTER KEYSPACE. What is not named stays unset: CREATE takes a default for it,
 /// ALTER leaves it as it is.
 struct KeyspaceProperties {

@@ -80,6 +80,8 @@ class HintStore {
   void drop_all(const StoreAddress& replica);
   /// Says on disk how far the queues are; to be called about each second.
   void save_places();
+  /// How long a hint is of use.
+  int64_t age_max_us() const { return options_.age_max_us; }
   bool is_expired(const Hint& hint, int64_t now_us) const {
     return hint.created_us + options_.age_max_us < now_us;
   }

@@ -94,6 +94,45 @@ Result<void> check_leaving(const MetaState& state, HostId host, bool dead, const
   return result;
 }
 
+CopiesWithout copies_without(const MetaState& state, HostId host) {
+  CopiesWithout out;
+  if (const NodeInfo* node = state.node(host)) out.data_center = node->data_center;
+  for (const auto& [other, info] : state.nodes) {
+    if (other != host && info.state == NodeState::kNormal && info.data_center == out.data_center)
+      ++out.nodes_then;
+  }
+  const size_t copies_most = partitioner::kReplicasPerDataCenter;
+  out.copies_now = std::min(out.nodes_then + 1, copies_most);
+  out.copies_then = std::min(out.nodes_then, copies_most);
+  return out;
+}
+
+Result<void> check_copies(const CopiesWithout& without) {
+  constexpr size_t kCopiesLeast = 3;
+  if (without.copies_now < kCopiesLeast || without.copies_then >= kCopiesLeast) return {};
+  return fail(ErrorCode::kConflict,
+              "only {} nodes would remain in data center {}: rows would have {} copies, and no "
+              "quorum while one of these is away; `tetractl decommission --force` if that is meant",
+              without.nodes_then, without.data_center, without.copies_then);
+}
+
+Result<HostId> host_named(const MetaState& state, const std::string& name) {
+  // An unknown host id has an error of its own, where it is used.
+  if (const auto id = Uuid::parse(name)) return HostId{*id};
+  std::vector<HostId> found;
+  for (const auto& [host, node] : state.nodes)
+    if (node.state != NodeState::kRemoved && node.address == name) found.push_back(host);
+  if (found.empty())
+    return fail(ErrorCode::kNotFound,
+                "'{}' is no host id and no address of a node; `tetractl status` lists both", name);
+  // A node that lost its disk has joined anew at the address of the dead one.
+  if (found.size() > 1)
+    return fail(ErrorCode::kConflict,
+                "{} is the address of {} nodes; say the host id, which `tetractl status` lists",
+                name, found.size());
+  return found.front();
+}
+
 std::optional<HostId> node_to_replace(const MetaState& state, const IsLive& is_live,
                                       const std::function<uint64_t(HostId)>& ticks_away,
                                       uint64_t ticks_max) {

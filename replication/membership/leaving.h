@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "replication/meta/meta_state.h"
 
@@ -20,6 +21,23 @@ size_t replicas_on(const MetaState& state, HostId host);
 /// kNotFound, kConflict (another is leaving, or it is alive), kUnavailable (too few members of a
 /// tablet are alive to rebuild it), with sentences for the operator.
 Result<void> check_leaving(const MetaState& state, HostId host, bool dead, const IsLive& is_live);
+
+/// What the rows in the data center of a node lose when it leaves. Dead nodes count, too: they come
+/// back.
+struct CopiesWithout {
+  std::string data_center;
+  size_t nodes_then = 0;                   // that remain in it
+  size_t copies_now = 0, copies_then = 0;  // of each row, as far as there are nodes for them
+};
+CopiesWithout copies_without(const MetaState& state, HostId host);
+
+/// Whether a quorum of three copies is left where there was one: the data center had three nodes
+/// and has two then. Errors: kConflict, with a sentence for the operator.
+Result<void> check_copies(const CopiesWithout& without);
+
+/// The node that an operator names by its host id, or by its address where that is of one node
+/// only. Errors: kNotFound, kConflict.
+Result<HostId> host_named(const MetaState& state, const std::string& name);
 
 /// The node to take out by itself: away for `ticks_max` ticks or longer, with W of every set it is
 /// in alive and another node to take each of its replicas. None while a third of the nodes or more

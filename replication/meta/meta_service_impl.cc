@@ -66,7 +66,10 @@ MetaServiceImpl::MetaServiceImpl(base::Reactor& reactor, base::Random& random,
               [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
                 tasks_.spawn(serve_proposal(Bytes(body), context.deadline, std::move(reply)));
               });
-  membership_.on_liveness([this](HostId, bool) { on_liveness_changed(); });
+  membership_.on_liveness([this](HostId host, bool live) {
+    note_liveness(host, live);
+    on_liveness_changed();
+  });
   membership_.on_heartbeat([this](HostId from, AppliedEntry entry) { on_heartbeat(from, entry); });
   // Heartbeats name the leader; a node names itself only while it is ready to lead.
   membership_.set_leader_source([this]() -> std::optional<HostId> {
@@ -586,6 +589,31 @@ void MetaServiceImpl::set_tablet_bytes(TabletId tablet, uint64_t bytes) {
     for (const partitioner::Tablet& there : table->tablets.tablets()) known.insert(there.id);
   std::erase_if(tablet_bytes_, [&](const auto& entry) { return !known.contains(entry.first); });
   tablet_bytes_most_ = std::max<size_t>(1024, 2 * tablet_bytes_.size());
+}
+
+uint64_t MetaServiceImpl::reported_bytes(HostId host) const {
+  uint64_t bytes = 0;
+  for (const auto& [id, table] : state_->tables) {
+    for (const partitioner::Tablet& tablet : table->tablets.tablets())
+      for (const StoreAddress& replica : tablet.replicas)
+        if (replica.host == host) bytes += tablet_bytes(tablet.id);
+  }
+  return bytes;
+}
+
+// Told again of a host that is down, it keeps the first.
+void MetaServiceImpl::note_liveness(HostId host, bool live) {
+  if (live)
+    bytes_when_down_.erase(host);
+  else if (!bytes_when_down_.contains(host))
+    bytes_when_down_[host] = reported_bytes(host);
+}
+
+std::optional<uint64_t> MetaServiceImpl::host_bytes(HostId host) const {
+  if (is_live(host)) return reported_bytes(host);
+  const auto found = bytes_when_down_.find(host);
+  if (found == bytes_when_down_.end()) return std::nullopt;
+  return found->second;
 }
 
 uint64_t MetaServiceImpl::tablet_bytes(TabletId tablet) const {

@@ -76,6 +76,9 @@ class MetaServiceImpl final : public MetaService {
   /// What was last reported, and a number that rises with each report.
   const std::unordered_map<TabletId, uint64_t>& all_tablet_bytes() const { return tablet_bytes_; }
   uint64_t tablet_bytes_version() const { return tablet_bytes_version_; }
+  /// Of all replicas of a node. Of one that is down: as it was when it went down, since what its
+  /// peers report grows without it; unset if it has been down for as long as this node runs.
+  std::optional<uint64_t> host_bytes(HostId host) const;
   HeatBoard& heat_board() { return heat_; }
   ThroughputBoard& throughput_board() { return throughputs_; }
   /// Ticks of this leader since it last heard of a member of the group; 0 when it does not lead.
@@ -118,6 +121,8 @@ class MetaServiceImpl final : public MetaService {
   Result<void> on_apply(RaftIndex index, BytesView command);
   void on_applied(RaftIndex index);
   Result<void> on_install(BytesView image, RaftIndex index);
+  uint64_t reported_bytes(HostId host) const;
+  void note_liveness(HostId host, bool live);
   void on_role_change(const RaftRoleChange& change);
   void publish(MetaSnapshot now);
   void notify(const MetaSnapshot& before, const MetaSnapshot& now);
@@ -164,6 +169,7 @@ class MetaServiceImpl final : public MetaService {
   std::vector<std::pair<MetaIndex, HostId>> to_tell_;  // who waits for what he proposed
   MetaIndex fronts_applied_{UINT64_MAX};
   std::unordered_map<TabletId, uint64_t> tablet_bytes_;
+  std::map<HostId, uint64_t> bytes_when_down_;  // of hosts that were live before
   size_t tablet_bytes_most_ = 1024;  // above this those of tablets that are gone are forgotten
   uint64_t tablet_bytes_version_ = 0;
   HeatBoard heat_;

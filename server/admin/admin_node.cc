@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cql/prepare/table_properties.h"
 #include "cql/system/virtual_tables.h"
 #include "partitioner/token.h"
 #include "replication/meta/state_names.h"
@@ -94,7 +95,11 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
       {"row_cache", {{"bytes", cache_bytes}, {"hits", hits}, {"misses", misses}}},
       {"log_level", level_name(parts_.logger.sink().level())},
       {"timeouts_ms", timeouts},
-      {"trace_probability", parts_.controls->trace_probability()}};
+      {"trace_probability", parts_.controls->trace_probability()},
+      {"hint_window_ms", parts_.shards.front().data.hints().age_max_us() / 1000},
+      {"default_replication_factor", cql::kDefaultReplicationFactor},
+      {"data_directory", parts_.data_directory},
+      {"seeds", parts_.seeds}};
   if (own != nullptr) {
     out["address"] = own->address;
     out["data_center"] = own->data_center;

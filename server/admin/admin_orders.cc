@@ -176,17 +176,53 @@ void AdminService::order_repair(const HttpRequest& request, Respond respond) {
 }
 
 void AdminService::order_remove_node(const HttpRequest& request, Respond respond) {
-  const auto host = Uuid::parse(request.parameter("host"));
-  if (!host) return respond(http_error(400, "host is a host id, see `tetractl status`"));
-  leave(HostId{*host}, true, std::move(respond));
+  const auto host =
+      replication::host_named(*parts_.node.meta().snapshot(), request.parameter("host"));
+  if (!host)
+    return respond(
+        http_error(host.error().code == ErrorCode::kNotFound ? 404 : 409, host.error().message));
+  // Who has said an address watches the node by its id.
+  leave(*host, true,
+        [respond = std::move(respond), id = host->to_string()](HttpResponse answer) mutable {
+          if (answer.status == 200) answer = json_response({{"ok", true}, {"host_id", id}});
+          respond(std::move(answer));
+        });
 }
 
 void AdminService::order_decommission(const HttpRequest& request, Respond respond) {
   const auto cancel = request.query.find("cancel");
-  if (cancel == request.query.end()) return leave(parts_.node.self(), false, std::move(respond));
+  const auto force = request.query.find("force");
+  if (force != request.query.end() && force->second != "true")
+    return respond(http_error(400, "force is true, or is not given"));
+  if (cancel == request.query.end())
+    return order_leaving(force != request.query.end(), std::move(respond));
   // Whoever gives it, even without a value, does not ask the node to leave.
   if (cancel->second != "true") return respond(http_error(400, "cancel is true, or is not given"));
   spawn(cancel_decommission(this), std::move(respond));
+}
+
+// What it costs is checked and told once, at the first order: a node that leaves goes on.
+void AdminService::order_leaving(bool is_forced, Respond respond) {
+  const auto state = parts_.node.meta().snapshot();
+  const HostId self = parts_.node.self();
+  const replication::NodeInfo* node = state->node(self);
+  const auto without = replication::copies_without(*state, self);
+  // The only one of its data center has other errors, or other data centers with the rows.
+  if (node == nullptr || node->state != replication::NodeState::kNormal ||
+      without.nodes_then == 0 || without.copies_then == without.copies_now)
+    return leave(self, false, std::move(respond));
+  const auto may = replication::check_copies(without);
+  if (!may && !is_forced) return respond(http_error(409, may.error().message));
+  leave(self, false, [respond = std::move(respond), without](HttpResponse answer) mutable {
+    if (answer.status == 200)
+      answer = json_response(
+          {{"ok", true},
+           {"note", fmt::format("{} nodes remain in data center {}: rows will have {} copies "
+                                "instead of {}",
+                                without.nodes_then, without.data_center, without.copies_then,
+                                without.copies_now)}});
+    respond(std::move(answer));
+  });
 }
 
 /// Begins it; the metadata group moves the replicas and ends it.

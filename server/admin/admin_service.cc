@@ -65,6 +65,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
        "/table-histograms",
        &Self::answer_table_histograms,
        {"keyspace", "tables"}},
+      {Access::kFact, "GET", "/view-builds", &Self::answer_view_builds},
       {Access::kFact, "GET", "/info", &Self::answer_info},
       {Access::kFact, "GET", "/endpoints", &Self::answer_endpoints, {"keyspace", "table", "key"}},
       {Access::kFact, "GET", "/clients", &Self::answer_clients},
@@ -119,7 +120,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
        &Self::order_verify_view,
        {"keyspace", "view", "mend"}},
       {Access::kOrder, "POST", "/remove-node", &Self::order_remove_node, {"host"}},
-      {Access::kOrder, "POST", "/decommission", &Self::order_decommission, {"cancel"}},
+      {Access::kOrder, "POST", "/decommission", &Self::order_decommission, {"cancel", "force"}},
       {Access::kOrder, "POST", "/setting", &Self::order_setting, {"name", "value"}},
       {Access::kOrder, "POST", "/reload-certificates", &Self::order_reload_certificates},
       {Access::kOrder, "POST", "/recover", &Self::order_recover, {"loss"}},
@@ -327,6 +328,7 @@ void AdminService::gather_figures(FiguresWanted wanted,
         figures.compacts = compactions->auto_compaction_runs();
       if (!wanted.measures.empty())
         figures.measures = data.replicas().latencies().measures(wanted.measures, wanted.tables_max);
+      if (wanted.views) figures.views = data.views().statuses();
       if (state != nullptr) {
         for (const auto& [id, table] : state->tables) {
           for (const auto& tablet : table->tablets.tablets()) {

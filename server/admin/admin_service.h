@@ -59,6 +59,8 @@ class AdminService {
     std::function<void(std::function<void(std::string id, Result<storage::FileCounts> found)>)>
         count_encrypted = {};
     const cql::AddressFilter* addresses = nullptr;  // outlives the service; not null
+    std::string data_directory = {};
+    std::vector<replication::Endpoint> seeds = {};  // as the options name them
   };
   using Respond = HttpServer::Respond;
 
@@ -93,12 +95,14 @@ class AdminService {
     bool compacts = true;                   // by itself
     std::map<TableId, uint64_t> bytes{};    // of all tables, where that was asked
     replication::TableMeasures measures{};  // those that were asked for
+    std::vector<replication::ViewStatus> views{};
   };
   /// What a shard is asked for beside its store's statistics.
   struct FiguresWanted {
     bool bytes_of_tables = false;
     std::vector<replication::TableFigure> measures = {};
     size_t tables_max = SIZE_MAX;  // with measures: the busiest
+    bool views = false;            // how far they are built
   };
   using AllFigures = std::vector<StoreFigures>;
   using NamedTable = std::shared_ptr<const replication::TableInfo>;
@@ -114,7 +118,8 @@ class AdminService {
   void answer_ready(const HttpRequest& request, Respond respond);
   /// All metrics in Prometheus' text format.
   void answer_metrics(const HttpRequest& request, Respond respond);
-  /// tetractl status: nodes, their states and what they hold of a keyspace.
+  /// tetractl status: nodes, their states and what they hold of a keyspace. "stores" of a node that
+  /// is down are null, "bytes" what it held before, null if that was never known here.
   void answer_status(const HttpRequest& request, Respond respond);
   /// tetractl ring: the tokens of each node that drivers read from the system tables.
   void answer_ring(const HttpRequest& request, Respond respond);
@@ -129,6 +134,8 @@ class AdminService {
   void answer_table_stats(const HttpRequest& request, Respond respond);
   /// Latencies of the requests of a table, of a keyspace's or of all.
   void answer_table_histograms(const HttpRequest& request, Respond respond);
+  /// Materialized views that this node's stores have, and whether they have built them.
+  void answer_view_builds(const HttpRequest& request, Respond respond);
   void answer_info(const HttpRequest& request, Respond respond);
   void answer_endpoints(const HttpRequest& request, Respond respond);
   /// Connections of all shards with their drivers and counts.
@@ -160,7 +167,8 @@ class AdminService {
   void order_verify_view(const HttpRequest& request, Respond respond);
   /// Takes a dead node out of the cluster; its replicas are made anew elsewhere.
   void order_remove_node(const HttpRequest& request, Respond respond);
-  /// This node leaves the cluster once its replicas have moved.
+  /// This node leaves the cluster once its replicas have moved; the answer notes how many copies
+  /// rows then have, if that is fewer.
   void order_decommission(const HttpRequest& request, Respond respond);
   /// Sets a setting of the whole cluster (cluster_settings.h).
   void order_setting(const HttpRequest& request, Respond respond);
@@ -199,6 +207,7 @@ class AdminService {
   std::string table_stats(const AllFigures& figures) const;
   std::string table_histograms(const std::vector<NamedTable>& tables,
                                const AllFigures& figures) const;
+  std::string view_builds(const AllFigures& figures) const;
   HttpResponse info(const AllFigures& figures) const;
 
   base::Reactor& reactor() { return parts_.shards.front().reactor; }
@@ -226,6 +235,8 @@ class AdminService {
   void flush_stores(Respond respond);
   /// All tables without any.
   void compact_stores(std::vector<TableIncarnation> tables, Respond respond);
+  /// This node leaves; `is_forced`: also where rows then have too few copies for a quorum.
+  void order_leaving(bool is_forced, Respond respond);
   /// `dead`: the node is gone already and is only taken out. Answers 409 where it may not leave.
   void leave(HostId host, bool dead, Respond respond);
   /// Runs what answers later; an exception in it is answered with 500.

@@ -74,6 +74,32 @@ std::string AdminService::table_histograms(const std::vector<NamedTable>& tables
   return json_text({{"tables", out}});
 }
 
+void AdminService::answer_view_builds(const HttpRequest&, Respond respond) {
+  FiguresWanted wanted;
+  wanted.views = true;
+  with_figures(std::move(wanted), std::move(respond), [this](const AllFigures& figures) {
+    return HttpResponse{200, "application/json", view_builds(figures)};
+  });
+}
+
+// A view is built when it is in all stores. Other nodes answer for themselves.
+std::string AdminService::view_builds(const AllFigures& figures) const {
+  const auto state = parts_.node.meta().snapshot();
+  std::map<TableIncarnation, bool> built;
+  for (const StoreFigures& shard : figures) {
+    for (const replication::ViewStatus& status : shard.views) {
+      bool& is_built = built.try_emplace(status.view, true).first->second;
+      is_built = is_built && status.built;
+    }
+  }
+  json views = json::array();
+  for (const auto& [incarnation, is_built] : built) {
+    if (const auto* table = state->table(incarnation); table != nullptr)
+      views.push_back({{"keyspace", table->keyspace}, {"view", table->name}, {"built", is_built}});
+  }
+  return json_text({{"address", state->address_of(parts_.node.self())}, {"views", views}});
+}
+
 // `figures` by store, of this node only.
 std::string AdminService::table_stats(const AllFigures& figures) const {
   const auto state = parts_.node.meta().snapshot();

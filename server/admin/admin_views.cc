@@ -9,6 +9,7 @@
 #include "server/admin/admin_service.h"
 #include "server/admin/cluster_settings.h"
 #include "server/admin/json_text.h"
+#include "server/admin/ownership.h"
 #include "storage/engine/store_status.h"
 
 namespace tetrad::server {
@@ -52,27 +53,6 @@ std::string stores_text(const replication::StoreTroubles& troubles, HostId host)
   return text.empty() ? "serving" : text;
 }
 
-/// The part of the ring that each node has replicas of, on average over the tables of a keyspace, or
-/// of all; empty: there is no table.
-std::map<HostId, double> shares_of(const replication::MetaState& state,
-                                   const std::string& keyspace) {
-  std::map<HostId, double> shares;
-  double tables = 0;
-  for (const auto& [id, table] : state.tables) {
-    if (!keyspace.empty() && keyspace != table->keyspace) continue;
-    ++tables;
-    for (const auto& tablet : table->tablets.tablets()) {
-      // In double, as the difference of two tokens does not fit an int64_t. 2^64 is the whole ring.
-      const double part = (static_cast<double>(tablet.range.end.token) -
-                           static_cast<double>(tablet.range.start.token)) /
-                          0x1p64;
-      for (const auto& replica : tablet.replicas) shares[replica.host] += part;
-    }
-  }
-  for (auto& [host, share] : shares) share /= tables;
-  return shares;
-}
-
 double share_of(const std::map<HostId, double>& shares, HostId host) {
   const auto found = shares.find(host);
   return found == shares.end() ? 0 : found->second;
@@ -114,25 +94,28 @@ std::string AdminService::page() const {
 
 std::string AdminService::status(const std::string& keyspace) const {
   const auto state = parts_.node.meta().snapshot();
-  const std::map<HostId, double> shares = shares_of(*state, keyspace);
+  const auto bytes_of = [this](TabletId tablet) { return parts_.node.meta().tablet_bytes(tablet); };
+  const std::map<HostId, double> shares = shares_of(*state, keyspace, bytes_of);
   json nodes = json::array();
   for (const auto& [host, node] : state->nodes) {
     if (node.state == replication::NodeState::kRemoved) continue;
-    uint64_t tablets = 0, bytes = 0;
+    uint64_t tablets = 0;
     for (const auto& [id, table] : state->tables) {
       for (const auto& tablet : table->tablets.tablets()) {
-        for (const auto& replica : tablet.replicas) {
-          if (replica.host != host) continue;
-          ++tablets;
-          bytes += parts_.node.meta().tablet_bytes(tablet.id);
-        }
+        tablets +=
+            static_cast<uint64_t>(std::ranges::count(tablet.replicas, host, &StoreAddress::host));
       }
     }
+    const bool live = parts_.node.meta().is_live(host);
+    const auto bytes = parts_.node.meta_group().host_bytes(host);
+    // Of a node that is down nobody knows what its stores do.
+    const json stores =
+        live ? json(stores_text(parts_.node.meta().store_troubles(), host)) : json();
     nodes.push_back({{"address", node.address},
                      {"host_id", host.to_string()},
                      {"state", replication::name_of(node.state)},
-                     {"live", parts_.node.meta().is_live(host)},
-                     {"stores", stores_text(parts_.node.meta().store_troubles(), host)},
+                     {"live", live},
+                     {"stores", stores},
                      {"data_center", node.data_center},
                      {"rack", node.rack},
                      {"native_port", node.native_port},
@@ -140,7 +123,7 @@ std::string AdminService::status(const std::string& keyspace) const {
                      {"tokens", node.tokens.size()},
                      {"owns", shares.empty() ? json() : json(share_of(shares, host))},
                      {"partitions", tablets},
-                     {"bytes", bytes}});
+                     {"bytes", bytes ? json(*bytes) : json()}});
   }
   json out = {{"cluster", state->cluster_name},
               {"self", parts_.node.self().to_string()},

@@ -148,6 +148,15 @@ std::string_view counterpart(std::string_view cassandra_name) {
   return found == names.end() ? std::string_view() : found->second;
 }
 
+/// The only name that begins with `word`: data_dir is data_directory. Otherwise empty.
+std::string only_name_from(const std::string& word, const std::vector<std::string>& names) {
+  constexpr size_t kLettersLeast = 4;
+  if (word.size() < kLettersLeast) return "";
+  const auto begins = [&](const std::string& name) { return name.starts_with(word); };
+  const auto found = std::ranges::find_if(names, begins);
+  return std::ranges::count_if(names, begins) == 1 ? *found : "";
+}
+
 /// "; did you mean ...?", or what Cassandra's option is here, or nothing.
 std::string suggestion(const std::string& word, bool on_command_line) {
   std::vector<std::string> names;
@@ -155,14 +164,22 @@ std::string suggestion(const std::string& word, bool on_command_line) {
     names.push_back(on_command_line ? command_line_name(entry) : entry.name);
   if (on_command_line) names.insert(names.end(), {"--config", "--help", "--version"});
   std::string spelled = word.substr(0, word.find('='));
+  // --num-tokens is num_tokens of cassandra.yaml.
+  std::string in_file = spelled;
+  if (on_command_line) {
+    in_file.erase(0, std::min(in_file.find_first_not_of('-'), in_file.size()));
+    std::replace(in_file.begin(), in_file.end(), '-', '_');
+  }
   constexpr std::string_view kNone = "none: ";
-  if (const auto here = counterpart(spelled); here.starts_with(kNone))
+  if (const auto here = counterpart(in_file); here.starts_with(kNone))
     return fmt::format("; Cassandra's is not needed here: {}", here.substr(kNone.size()));
   else if (!here.empty())
     return fmt::format("; what Cassandra calls so is here: {}", here);
   // The table has both forms of a name.
   if (on_command_line) std::replace(spelled.begin(), spelled.end(), '_', '-');
-  const std::string found = base::closest_name(spelled, names);
+  std::string found = base::closest_name(spelled, names);
+  // What is cut off may be more letters than closest_name() lets be wrong.
+  if (found.empty()) found = only_name_from(spelled, names);
   return found.empty() ? "" : fmt::format("; did you mean {}?", found);
 }
 
@@ -177,7 +194,8 @@ Result<void> read_file(const std::string& path, Options& options) {
     const YAML::Node root = YAML::LoadFile(path);
     if (root.IsNull()) return {};
     if (!root.IsMap())
-      return fail(ErrorCode::kConfig, "{}: not a list of `name: value` lines", path);
+      return fail(ErrorCode::kConfig, "{}: line {}: not a list of `name: value` lines", path,
+                  root.Mark().line + 1);
     for (const auto& pair : root) {
       const auto name = pair.first.as<std::string>();
       if (!seen.insert(name).second) {

@@ -115,7 +115,9 @@ const std::vector<OptionEntry>& option_table() {
        1,
        kPortMax,
        {},
-       "Port for tetractl, /health and /metrics (HTTP)."},
+       "Port for tetractl, /health, /ready and /metrics; browsers get a page at / that leads to "
+       "the "
+       "node's facts as JSON (HTTP)."},
       {"admin_address",
        &Options::admin_address,
        0,

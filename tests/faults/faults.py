@@ -148,6 +148,8 @@ def remove_nodes(acked):
     cluster.shutdown()
     # It leaves while it lives.
     left = subprocess.run([BINARIES + "/tetractl", "-h", HOSTS[3], "decommission"], capture_output=True, text=True, timeout=120)
+    check("decommission: a note tells how many copies rows keep", "3 nodes remain in data center datacenter1: rows will have 3 copies instead of 4" in left.stderr,
+          left.stderr)
     check("decommission: the node leaves and stops", left.returncode == 0 and wait_for(lambda: HOSTS[3] not in nodes(), 10), left.stdout + left.stderr)
     read_all(HOSTS[:3], acked, ConsistencyLevel.ALL, "after decommission every acknowledged write is there at ALL")
     shutil.rmtree(folder / "data", ignore_errors=True)

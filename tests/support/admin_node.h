@@ -88,7 +88,9 @@ class AdminNode {
                                     &*snapshots,
                                     7,
                                     [this](auto done) { done("k2", encrypted); },
-                                    &addresses});
+                                    &addresses,
+                                    "/data",
+                                    {"10.0.0.1:7000", "db2.example.com:7000"}});
   }
   /// What a request is answered with, once the world has gone on until it is.
   server::HttpResponse ask(const server::HttpRequest& request) {

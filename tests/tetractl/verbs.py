@@ -4,6 +4,8 @@ import datetime
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,8 +14,10 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from cassandra import ConsistencyLevel, WriteTimeout
 from cassandra.cluster import Cluster
-from cassandra.policies import ConstantReconnectionPolicy, WhiteListRoundRobinPolicy
+from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolicy, WhiteListRoundRobinPolicy
+from cassandra.query import SimpleStatement
 
 TOP = Path(__file__).resolve().parents[2]
 BIN = os.environ.get("TETRAD_BIN", str(TOP / "build/release/bin"))
@@ -23,6 +27,7 @@ NODES = 3
 
 passed = failed = 0
 said_verbs = set()
+json_verbs = set()  # asked with --json, and answered so
 
 
 def check(name, condition, detail=""):
@@ -105,6 +110,7 @@ def as_json(line, has):
     done = tetractl(*line.split(), "--json")
     try:
         found = json.loads(done.stdout)
+        json_verbs.add(line.split()[0])
         found = found[0] if isinstance(found, list) else found
         check("tetractl %s --json" % line, has in found, done.stdout)
         return found
@@ -161,6 +167,8 @@ def cluster_verbs():
     case("getendpoints ks u a", r"has 2 columns, 'a' has 1 values", 1)
     case("getendpoints ks t x", "Unable to make int from 'x'", 1)
     case("getendpoints ks nosuch 1", "there is no table ks.nosuch", 1)
+    case("getseeds", r"\ACurrent list of seed node IPs, excluding the current node's IP:( %s\.\d+){2}\n\Z" % re.escape(PREFIX))
+    case("getdefaultrf", r"\A1\n\Z")
     case("partitions ks t", r"^keyspace +table +id ")
     for line, has in ("status", "nodes"), ("ring", "token"), ("describering ks", "replicas"), ("gossipinfo", "host_id"), (
             "partitions", "id"), ("describecluster", "schema_version"):
@@ -175,7 +183,11 @@ def cluster_verbs():
     case("setting max_logical_partition_mb 20000")
     case("setting max_logical_partition_mb x", "is a whole number", 1)
     for word in "remove-node", "removenode":
-        case(word + " 7", "host is a host id", 1)
+        case(word + " nonsense", "'nonsense' is no host id and no address of a node; `tetractl status` lists both", 1)
+        case("%s %s" % (word, FIRST), r"node \S+ \(%s\) is alive" % re.escape(FIRST), 1)
+    case("removenode status", r"\ARemovalStatus: no node is leaving or being removed\n\Z")
+    check("removenode status --json is a list", json.loads(tetractl("removenode", "status", "--json").stdout) == [])
+    case("removenode force", "a removal ends by itself", 1)
     live = as_json("status", "nodes")["nodes"][1]["host_id"]
     case("removenode " + live, "", 1)
 
@@ -207,6 +219,20 @@ def data_verbs(session):
     case("recover", "--accept-loss", 1)
     case("recover --accept-loss", "no store of this node is behind", 1)
     case("drop-batches")
+    data = TOP / "build/cluster" / FIRST / "node1/data"
+    case("datapaths ks.t", r"\AKeyspace: ks\n\tTable: t\n\tPaths:\n\t\t%s\n\n-+\n\Z" % re.escape(str(data)))
+    case("datapaths", r"\AKeyspace: ks\n(\tTable: (Camel|t|u)\n\tPaths:\n\t\t%s\n\n){3}-+\n\Z" % re.escape(str(data)))
+    case("datapaths nosuch", "there is no table in, or called, nosuch", 1)
+    check("and they are there", as_json("datapaths ks", "ks")["ks"]["t"] == [str(data)] and list(data.glob("store-*/*.sst")))
+    session.execute("CREATE MATERIALIZED VIEW ks.v AS SELECT * FROM ks.t WHERE k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (c, k)")
+    check("a view is built in time", wait_for(lambda: tetractl("viewbuildstatus", "ks", "v").returncode == 0, 60))
+    for line in "viewbuildstatus ks v", "viewbuildstatus ks.v":
+        case(line, r"\Aks\.v has finished building on this node\n\Z")
+    case("viewbuildstatus ks.v v", "ks.v names a view already", 1)
+    case("viewbuildstatus ks", "requires keyspace and view name", 1)
+    case("viewbuildstatus ks t", "there is no materialized view ks.t", 1)
+    check("--json says so, too", as_json("viewbuildstatus ks v", "built") == {"keyspace": "ks", "view": "v", "built": True})
+    session.execute("DROP MATERIALIZED VIEW ks.v")
     case("statusautocompaction ks t", r"\Arunning\n")
     case("disableautocompaction", r"\A\Z")
     case("statusautocompaction ks t", r"\Anot running\n")
@@ -229,6 +255,7 @@ def node_verbs():
     case("version", r"\AReleaseVersion: 5\.")
     case("statusgossip", r"\Arunning\n")
     case("statushandoff", r"\AHinted handoff is running\n")
+    case("getmaxhintwindow", r"\ACurrent max hint window: 10800000 ms\n\Z")
     case("getlogginglevels", r"^Logger Name +Log Level\nROOT +(INFO|WARN)\n")
     case("setlogginglevel org.apache.cassandra DEBUG", "one level of logging")
     case("getlogginglevels", r"^ROOT +DEBUG")
@@ -295,6 +322,95 @@ def client_verbs(session):
     check("unasked requests are traced", wait_for(lambda: session.execute(traced).one()[0] > 0))
     case("settraceprobability 0")
     case("settraceprobability 1.5", "Trace probability must be between 0 and 1", 1)
+
+
+def lost_to_others():
+    """Of conditional statements on one row through all nodes at once, those at the first that gave up after others had won."""
+    statement = SimpleStatement("UPDATE late.t SET v = 1 WHERE k = 5 IF v != 2", retry_policy=FallthroughRetryPolicy())
+    nodes = ["%s.%d" % (PREFIX, int(FIRST.rsplit(".", 1)[1]) + number) for number in range(NODES)]
+    clusters = [Cluster([node], load_balancing_policy=WhiteListRoundRobinPolicy([node])) for node in nodes]
+    try:
+        sessions = [cluster.connect() for cluster in clusters]
+        futures = [[session.execute_async(statement) for session in sessions] for _ in range(40)]
+        lost = 0
+        for round_of_all in futures:
+            for number, future in enumerate(round_of_all):
+                try:
+                    future.result()
+                except WriteTimeout as error:
+                    lost += number == 0 and "contention retries" in str(error) and "after 0 contention" not in str(error)
+        return lost
+    finally:
+        for cluster in clusters:
+            cluster.shutdown()
+
+
+def timeouts_in_force(session):
+    """Each type ends statements of its kind, while nobody else answers: not before it says, and in the order of all of them."""
+    session.execute("CREATE KEYSPACE late WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}")
+    session.execute("CREATE TABLE late.t (k int PRIMARY KEY, v int)")
+    session.execute("CREATE TABLE late.n (k int PRIMARY KEY, n counter)")
+    statements = {"read": "SELECT * FROM late.t WHERE k = 1", "range": "SELECT * FROM late.t", "write": "INSERT INTO late.t (k) VALUES (1)",
+                  "counterwrite": "UPDATE late.n SET n = n + 1 WHERE k = 1", "truncate": "TRUNCATE late.t"}
+    before = as_json("gettimeout", "read")
+    check("every type is tried", set(before) == {*statements, "cascontention"}, "%s of %s" % (sorted(statements), sorted(before)))
+    wanted_ms = {kind: 300 + 300 * number for number, kind in enumerate(statements)}
+    for kind, timeout_ms in [*wanted_ms.items(), ("cascontention", 1)]:
+        case("settimeout %s %d" % (kind, timeout_ms), r"\A\Z")
+        case("gettimeout " + kind, r"\ACurrent timeout for type %s: %d ms\n\Z" % (kind, timeout_ms))
+    check("and gettimeout has them all", as_json("gettimeout", "read") == {**wanted_ms, "cascontention": 1})
+    others = [int((TOP / "build/cluster" / FIRST / ("node%d" % node) / "pid").read_text().split()[0]) for node in range(2, NODES + 1)]
+    took_ms = {}
+    for process in others:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        for kind, text in statements.items():
+            def ended(error, kind=kind, since=time.monotonic()):
+                took_ms[kind] = (time.monotonic() - since) * 1000, error
+            statement = SimpleStatement(text, consistency_level=ConsistencyLevel.QUORUM, retry_policy=FallthroughRetryPolicy())
+            session.execute_async(statement).add_callbacks(lambda rows, ended=ended: ended(rows), ended)
+        wait_for(lambda: len(took_ms) == len(statements), 5)
+    finally:
+        for process in others:
+            os.kill(process, signal.SIGCONT)
+    for kind, timeout_ms in wanted_ms.items():
+        took, error = took_ms.get(kind, (0, None))
+        print("%s: %d ms are set, ended after %d ms: %s" % (kind, timeout_ms, took, str(error)[:120]))
+        check("settimeout %s is in force" % kind, isinstance(error, Exception) and timeout_ms - 5 <= took, str(error))
+    check("in their order", sorted(took_ms, key=lambda kind: took_ms[kind][0]) == list(statements), str(took_ms))
+    for kind, timeout_ms in before.items():
+        if kind != "cascontention":
+            case("settimeout %s %d" % (kind, timeout_ms))
+    whole = lambda: all(node["live"] for node in json.loads(tetractl("status", "--json").stdout)["nodes"])  # noqa: E731
+    check("the others are back", wait_for(whole, 30))
+    tries = []
+    wait_for(lambda: tries.append(lost_to_others()) or sum(tries), 30)
+    lost = sum(tries)
+    case("settimeout cascontention %d" % before["cascontention"])
+    again = lost_to_others()
+    print("conditional statements that ended since they lost to others: %s at 1 ms, %d at %d ms" % (tries, again, before["cascontention"]))
+    check("settimeout cascontention is in force", lost > 0 == again, "%d, %d" % (lost, again))
+    check("and statements are done", wait_for(lambda: session.execute("DROP KEYSPACE late") is not None, 30))
+
+
+def every_verb_as_json():
+    """--json of what was not asked so yet: JSON, and nothing else, on standard output."""
+    for line, has in (
+            ("version", "release_version"), ("statusgossip", "host_id"), ("statushandoff", "host_id"), ("statusbinary", "native_transport_active"),
+            ("getlogginglevels", "log_level"), ("gettraceprobability", "trace_probability"), ("getmaxhintwindow", "hint_window_ms"),
+            ("getseeds", "seeds"), ("getdefaultrf", "default_replication_factor"), ("statusautocompaction", "auto_compaction_running"),
+            ("getendpoints ks t 5", "endpoints"), ("disk-encryption", "keys"), ("cidrfilteringstats", "accepted"),
+            ("getcidrgroupsofip 1.2.3.4", "groups"), ("updatecidrgroup json 10.0.0.0/8", "ok"), ("dropcidrgroup json", "ok"), ("gettimeout read", "read"),
+            ("settimeout read 5000", "ok"), ("settraceprobability 0", "trace_probability"), ("flush", "ok"), ("compact ks t", "ok"),
+            ("repair ks t", "repaired"), ("verify ks t", "compared"), ("rebalance --plan", "moves"), ("rebalance --apply", "moves"),
+            ("drop-batches", "dropped"), ("setting max_logical_partition_mb 20000", "ok"), ("log-level info", "level"),
+            ("setlogginglevel ROOT INFO", "level"), ("disableautocompaction", "ok"), ("enableautocompaction", "ok"),
+            ("enableautocompaction ks t", "ok"), ("disablebinary", "ok"), ("drain", "ok"), ("enablebinary", "ok"),
+            ("snapshot -t json ks", "tag"), ("clearsnapshot -t json", "cleared"), ("tablehistograms ks t", "tables"), ("cfstats", "tables"),
+            ("cfhistograms ks t", "tables")):
+        as_json(line, has)
+    session_version = as_json("version", "version")
+    check("--json of version has both", session_version["release_version"].startswith("5.0") and "." in session_version["version"])
 
 
 def figure_verbs():
@@ -367,6 +483,10 @@ def hot_keys(session):
 def snapshot_verbs(session):
     empty = r"\ASnapshot Details: \nThere are no snapshots\n"
     row = r"^%s +ks +%s +\S+ \S+ +[1-9]\S* (KiB|bytes) +\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z *%s$"
+    for keyspace in "ks2", "ks3":
+        session.execute("CREATE KEYSPACE %s WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}" % keyspace)
+        session.execute("CREATE TABLE %s.t (k int PRIMARY KEY)" % keyspace)
+        session.execute("INSERT INTO %s.t (k) VALUES (1)" % keyspace)
     case("listsnapshots", empty)
     case("snapshot -t one ks", r"\ARequested creating snapshot\(s\) for \[ks\] with snapshot name \[one\] and options "
                                r"\{skipFlush=false\}\nSnapshot directory: one\n")
@@ -396,16 +516,44 @@ def snapshot_verbs(session):
     case("clearsnapshot -t one --all", "Specify only one", 1)
     case("clearsnapshot -t one ks", r"\ARequested clearing snapshot\(s\) for \[ks\] with snapshot name \[one\]\n")
     check("the others stay", not re.search("^one", case("listsnapshots", "^two"), re.M))
+    case("snapshot -t five ks ks2", r"for \[ks, ks2\] with snapshot name \[five\]")
+    case("snapshot -t six ks ks2 nosuch", "there is no keyspace nosuch", 1)
+    case("snapshot -t six --table t ks ks2", "--table goes with one keyspace", 1)
+    has = lambda: {(row["tag"], row["keyspace"], row["table"]) for row in json.loads(tetractl("listsnapshots", "--json").stdout)["snapshots"]}  # noqa: E731
+    five = {("five", "ks", "Camel"), ("five", "ks", "t"), ("five", "ks", "u"), ("five", "ks2", "t")}
+    check("a snapshot of several keyspaces has the tables of both", {row for row in has() if row[0] in ("five", "six")} == five, has())
+    case("snapshot -t six ks ks2 ks3")
+    case("clearsnapshot -t six ks ks2", r"\ARequested clearing snapshot\(s\) for \[ks, ks2\] with snapshot name \[six\]\n")
+    check("of several keyspaces only their tables go", {row for row in has() if row[0] == "six"} == {("six", "ks3", "t")}, has())
+    check("and another snapshot's stay", five <= has(), has())
+    case("clearsnapshot --all ks ks3", r"for \[ks, ks3\] with \[all snapshots\]")
+    check("--all of several keyspaces leaves the others'", not {row[1] for row in has()} & {"ks", "ks3"} and ("five", "ks2", "t") in has(), has())
     case("clearsnapshot --all", r"\ARequested clearing snapshot\(s\) for \[all keyspaces\] with \[all snapshots\]\n")
     case("listsnapshots", empty)
     check("nothing of them is left", not list(store.glob("snapshots/*")))
+    for keyspace in "ks2", "ks3":
+        session.execute("DROP KEYSPACE " + keyspace)
 
 
 def lines_of_words():
     """What stands before and after the verb, and wrong words."""
     case("status -p 9180 -h " + FIRST, "^UN")
+    for line in "tablestats -F json ks", "tablestats --format=yaml", "-F json tpstats":
+        check("tetractl %s is --json" % line, isinstance(json.loads(tetractl(*line.split()).stdout), dict))
+    case("tablestats -F xml", "--format is json or yaml, not 'xml'", 2)
     case("-u cassandra -pw cassandra status", "^UN(.|\n)*-pw changes nothing: ")
-    case("-p 7199 status", "7199 is where Cassandra listens", 1)
+    case("-p 7199 status", r"\Acluster: (.|\n)*^tetractl: nothing listens at %s:7199, the port of nodetool: 9180 is asked\n\Z" % re.escape(FIRST))
+    case("-p 7199 flush", r"\Atetractl: nothing listens at \S+:7199, the port of nodetool: 9180 is asked\n\Z")
+    check("and programs read no such line", "nodes" in json.loads(tetractl("-p", "7199", "status", "--json").stdout))
+    case("-p 7198 status", "7198 does not answer: Connection refused", 1)
+    nobody = "%s.%d" % (PREFIX, NODES + 1)
+    case("-p 7199 status", "nothing listens at %s:7199(.|\n)*%s:9180 does not answer" % ((re.escape(nobody),) * 2), 1, host=nobody)
+    with socket.create_server((FIRST, 7199)) as jmx:  # as Cassandra: what listens there is asked, and nobody else
+        def answer():
+            for _ in range(2):  # whether it listens, and the request
+                jmx.accept()[0].sendall(b"JRMI\0\2\x4b\0\0")
+        threading.Thread(target=answer, daemon=True).start()
+        case("-p 7199 status", "7199 is where Cassandra listens for nodetool, a node of Tetrad listens on 9180", 1)
     case("-p x status", "'x' is no port", 2)
     case("stats", "did you mean status", 2)
     case("table", "did you mean tablestats", 2)
@@ -423,6 +571,24 @@ def lines_of_words():
         case(word, "tetractl: ", 1)
 
 
+def words_of_nodetool():
+    """A script for nodetool gets what it asks for, or a line that says why not."""
+    listed = (TOP / "tests/tetractl/nodetool_words.txt").read_text().splitlines()
+    words = [line for line in listed if not line.startswith("#")]
+    check("nodetool's words were recorded", len(words) == 149 and "status" in words)
+    for word in words:
+        done = tetractl("help", *([word] if word != "help" else []))
+        known = done.returncode == 0 and done.stdout.startswith("tetractl ")
+        said = re.fullmatch(r"tetractl: %s: \S.*\n" % word, done.stdout + done.stderr) and done.returncode in (0, 1)
+        check("nodetool's %s is known" % word, known or said, "code %d:\n%s%s" % (done.returncode, done.stdout, done.stderr))
+    for word in "setauthcacheconfig", "invalidaterowcache", "sstablerepairedset", "setautorepairconfig", "setcolumnindexsize", (
+            "checktokenmetadata"):
+        case(word + " ks t", r"^tetractl: %s: \S+ " % word)
+    for word in "getauthcacheconfig", "getguardrailsconfig", "setguardrailsconfig", "setdefaultrf 3", "setcachecapacity 1 2 3", (
+            "autorepairstatus"), "getautorepairconfig", "resetfullquerylog", "getsnapshotthrottle":
+        case(word, r"\Atetractl: %s: \S+ .*\n\Z" % word.split()[0], 1)
+
+
 def without_a_node():
     printed = case("completion", "complete -F _tetractl tetractl")
     check("tools/tetractl/completion.bash is what completion prints", printed == (TOP / "tools/tetractl/completion.bash").read_text())
@@ -433,16 +599,22 @@ def without_a_node():
     folder = TOP / "build/tetractl-certificates"
     subprocess.run(["rm", "-rf", str(folder)], check=True)
     case("certificates %s 127.0.0.1" % folder, "made .*/ca.pem")
+    as_json("certificates %s 127.0.0.1" % folder, "kept")
     subprocess.run(["rm", "-rf", str(folder)], check=True)
     verbs = re.search(r'verbs="help (.*)"', printed)[1].split()
     check("every verb is called here", not set(verbs) - said_verbs, sorted(set(verbs) - said_verbs))
+    # What these say of a cluster as this one is an error, which is a sentence; and completion prints a script.
+    no_json = {"recover", "split", "merge", "remove-node", "removenode", "reload-certificates", "reloadssl", "completion"}
+    check("every verb is called with --json", not set(verbs) - json_verbs - no_json, sorted(set(verbs) - json_verbs - no_json))
 
 
 def killed_while_leaving():
     """A node that dies with replicas to move has not left, and nobody says so. Nothing moves while a third node is down."""
     last = "%s.%d" % (PREFIX, NODES)
     up("--kill", str(NODES - 1))
-    order = subprocess.Popen([BIN + "/tetractl", "-h", last, "decommission"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    down = lambda: re.search(r"^DN  \S+ +\d\S* \S+ +16 +\S+ +\S+ +\S+ +\? +\d", tetractl("status").stdout, re.M)  # noqa: E731
+    check("of a node that is down the last load is told, of its stores nothing", wait_for(down, 30), tetractl("status").stdout)
+    order = subprocess.Popen([BIN + "/tetractl", "-h", last, "decommission", "--force"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = order.stdout.readline()
     check("decommission waits for replicas to move", re.fullmatch(r"replicas to move: [1-9]\d*\n", line), line)
     up("--kill", str(NODES))
@@ -460,7 +632,13 @@ def killed_while_leaving():
 def leaving():
     """Last: one node less."""
     case("decommission --cancel", "this node is not leaving", code=1, host="%s.%d" % (PREFIX, NODES))
-    case("decommission", "has left the cluster", host="%s.%d" % (PREFIX, NODES))
+    case("decommission", "only 2 nodes would remain in data center datacenter1: rows would have 2 copies", code=1, host="%s.%d" % (PREFIX, NODES))
+    case("decommission --help", "-f, --force +Also where fewer than three nodes remain")
+    left = tetractl("decommission", "--json", "--force", host="%s.%d" % (PREFIX, NODES))
+    check("tetractl decommission --json", list(json.loads(left.stdout)) == ["left"] and left.returncode == 0, left.stdout + left.stderr)
+    check("and a note tells what it costs", left.stderr == "tetractl: 2 nodes remain in data center datacenter1: "
+                                                          "rows will have 2 copies instead of 3\n", left.stderr)
+    json_verbs.add("decommission")
     check("two are left", len(as_json("status", "nodes")["nodes"]) == NODES - 1)
     described = as_json("describe-cluster", "nodes")
     check("and counted", described["nodes"] == NODES - 1, described)
@@ -486,11 +664,14 @@ def main():
         data_verbs(session)
         node_verbs()
         client_verbs(session)
+        timeouts_in_force(session)
         figure_verbs()
         hot_keys(session)
         snapshot_verbs(session)
         address_groups()
+        every_verb_as_json()
         lines_of_words()
+        words_of_nodetool()
         cluster.shutdown()
         killed_while_leaving()
         leaving()

@@ -2,8 +2,10 @@
 # TLS between clients and a node, and what goes wrong with it.
 import os
 import resource
+import shutil
 import socket
 import ssl
+import subprocess
 import time
 
 import pytest
@@ -279,48 +281,128 @@ def test_the_admin_port_speaks_https_when_told_to(start, ours, theirs, monkeypat
     assert "tetrad_build_info" in node.ask("/metrics")
 
 
-def test_a_certificate_may_be_a_login(start, ours, monkeypatch):
+@pytest.fixture
+def start_with_identities(start, ours, monkeypatch):
+    """Starts a node where `identity` of a certificate may be a login; gives its superuser and what opens other sessions."""
     monkeypatch.setenv("TETRAD_SUPERUSER_PASSWORD", "made")
-    node = start(*server_options(ours, ca=True), "--authenticator", "PasswordAuthenticator", "--init-superuser", "root",
-                 "--client-certificate-identity", "common_name")
-
-    def session(client=None, password=None):
-        cluster = Cluster([node.address], ssl_context=trusting(ours, client), ssl_options={"server_hostname": node.address},
-                          auth_provider=PlainTextAuthProvider(*password) if password else None)
-        clusters.append(cluster)
-        return cluster.connect()
-
-    def root():
-        try:
-            return session(password=("root", "made"))
-        except NoHostAvailable:
-            return None
-
     clusters = []
-    try:
-        admin = wait_until("the superuser", root)
-        admin.execute("CREATE ROLE alice WITH LOGIN = true")
-        admin.execute("CREATE ROLE bob WITH LOGIN = false")
-        # Alice has no password at all.
-        alice = session("alice")
-        assert [row.role for row in alice.execute("LIST ROLES")] == ["alice"]
-        with pytest.raises(Unauthorized, match="User alice does not have sufficient privileges"):
-            alice.execute("CREATE ROLE eve")
-        # Bob may not log in, and who shows no certificate needs a password.
-        for client in ("bob", None):
-            with pytest.raises(NoHostAvailable, match="requires authentication|AuthenticationFailed"):
-                session(client)
-        assert "root" in {row.role for row in session("bob", ("root", "made")).execute("LIST ROLES")}
-        admin.execute("ALTER ROLE alice WITH LOGIN = false")
-        with pytest.raises(Unauthorized, match="alice is not permitted to log in"):
-            alice.execute("LIST ROLES")
-    finally:
-        for cluster in clusters:
-            cluster.shutdown()
+
+    def run(identity):
+        node = start(*server_options(ours, ca=True), "--authenticator", "PasswordAuthenticator", "--init-superuser", "root",
+                     "--client-certificate-identity", identity)
+
+        def session(client=None, password=None):
+            cluster = Cluster([node.address], ssl_context=trusting(ours, client), ssl_options={"server_hostname": node.address},
+                              auth_provider=PlainTextAuthProvider(*password) if password else None)
+            clusters.append(cluster)
+            return cluster.connect()
+
+        def root():
+            try:
+                return session(password=("root", "made"))
+            except NoHostAvailable:
+                return None
+
+        return wait_until("the superuser", root), session
+
+    yield run
+    for cluster in clusters:
+        cluster.shutdown()
+
+
+def role_of(session):
+    """Whom the node takes it for: a role without rights lists itself."""
+    [role] = {row.role for row in session.execute("LIST ROLES")}
+    return role
+
+
+def test_a_certificate_may_be_a_login(start_with_identities):
+    admin, session = start_with_identities("common_name")
+    admin.execute("CREATE ROLE alice WITH LOGIN = true")
+    admin.execute("CREATE ROLE bob WITH LOGIN = false")
+    # Alice has no password at all.
+    alice = session("alice")
+    assert role_of(alice) == "alice"
+    with pytest.raises(Unauthorized, match="User alice does not have sufficient privileges"):
+        alice.execute("CREATE ROLE eve")
+    # Bob may not log in, and who shows no certificate needs a password.
+    for client in ("bob", None):
+        with pytest.raises(NoHostAvailable, match="requires authentication|AuthenticationFailed"):
+            session(client)
+    assert "root" in {row.role for row in session("bob", ("root", "made")).execute("LIST ROLES")}
+    admin.execute("ALTER ROLE alice WITH LOGIN = false")
+    with pytest.raises(Unauthorized, match="alice is not permitted to log in"):
+        alice.execute("LIST ROLES")
+
+
+def certificate_with_names(folder, name, names, common_name="nobody"):
+    """A client's certificate with these alternative names, signed by the authority in the folder."""
+    key, request, out = folder / (name + "-key.pem"), folder / (name + ".csr"), folder / (name + ".pem")
+    subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", request,
+                    "-subj", "/CN=" + common_name, "-addext", "subjectAltName=" + names, "-addext", "extendedKeyUsage=clientAuth"],
+                   check=True, capture_output=True)
+    subprocess.run(["openssl", "x509", "-req", "-in", request, "-CA", folder / "ca.pem", "-CAkey", folder / "ca-key.pem", "-CAcreateserial",
+                    "-days", "9", "-copy_extensions", "copy", "-out", out], check=True, capture_output=True)
+
+
+URI, EMAIL, DNS = "spiffe://tetrad.test/app", "ann@tetrad.test", "app1.tetrad.test"
+
+
+def test_an_alternative_name_of_a_certificate_may_be_a_login(start_with_identities, ours):
+    admin, session = start_with_identities("alternative_name")
+    for role in (URI, EMAIL, DNS, "alice", "10.1.2.3"):
+        admin.execute("CREATE ROLE '%s' WITH LOGIN = true" % role)
+    certificate_with_names(ours, "uri", "URI:" + URI)
+    certificate_with_names(ours, "email", "email:" + EMAIL)
+    certificate_with_names(ours, "dns", "DNS:" + DNS)
+    certificate_with_names(ours, "all", "DNS:%s,email:%s,URI:spiffe://tetrad.test/none,URI:%s" % (DNS, EMAIL, URI))
+    for client, role in (("uri", URI), ("email", EMAIL), ("dns", DNS)):
+        assert role_of(session(client)) == role
+    # URIs come before e-mail addresses and these before DNS names, as far as they are roles that may log in.
+    opened = session("all")
+    assert role_of(opened) == URI
+    admin.execute("ALTER ROLE '%s' WITH LOGIN = false" % URI)
+    assert role_of(session("all")) == EMAIL
+    with pytest.raises(Unauthorized, match="is not permitted to log in"):
+        opened.execute("LIST ROLES")
+    admin.execute("DROP ROLE '%s'" % EMAIL)
+    assert role_of(session("all")) == DNS
+
+
+def test_no_other_name_of_a_certificate_is_a_login(start_with_identities, ours, theirs):
+    admin, session = start_with_identities("alternative_name")
+    for role in (URI, DNS, "alice", "10.1.2.3"):
+        admin.execute("CREATE ROLE '%s' WITH LOGIN = true" % role)
+    certificate_with_names(ours, "address", "IP:10.1.2.3", common_name="alice")
+    certificate_with_names(ours, "case", "DNS:%s" % DNS.upper())
+    certificate_with_names(ours, "part", "URI:%s/more,DNS:more.%s" % (URI, DNS))
+    # A name of a CA that is careless: what stands behind the NUL is seen by those only who count bytes.
+    name = (DNS + "\0.evil.test").encode()
+    certificate_with_names(ours, "nul", "DER:30:%02X:82:%02X:%s" % (len(name) + 2, len(name), name.hex(":")))
+    for client in ("alice", "address", "case", "part", "nul"):
+        with pytest.raises(NoHostAvailable, match="requires authentication|AuthenticationFailed"):
+            session(client)
+        assert "root" in {row.role for row in session(client, ("root", "made")).execute("LIST ROLES")}
+    # Of an authority that the node does not know.
+    certificate_with_names(theirs, "stranger", "URI:" + URI)
+    for suffix in (".pem", "-key.pem"):
+        shutil.copy(theirs / ("stranger" + suffix), ours)
+    with pytest.raises(NoHostAvailable):
+        session("stranger")
+
+
+def test_an_alternative_name_is_no_login_where_common_names_are(start_with_identities, ours):
+    admin, session = start_with_identities("common_name")
+    admin.execute("CREATE ROLE '%s' WITH LOGIN = true" % DNS)
+    certificate_with_names(ours, "only", "DNS:" + DNS)
+    with pytest.raises(NoHostAvailable, match="requires authentication|AuthenticationFailed"):
+        session("only")
 
 
 def test_identities_that_cannot_work_are_refused_at_the_start(top, ours):
-    identity = ["--client-certificate-identity", "common_name"]
-    assert "while client_encryption_enabled is false" in ended_with(top, *identity)
-    assert "without client_encryption_ca_file" in ended_with(top, *server_options(ours), *identity)
-    assert "without authenticator" in ended_with(top, *server_options(ours, ca=True), *identity)
+    for kind in ("common_name", "alternative_name"):
+        identity = ["--client-certificate-identity", kind]
+        assert "while client_encryption_enabled is false" in ended_with(top, *identity)
+        assert "without client_encryption_ca_file" in ended_with(top, *server_options(ours), *identity)
+        assert "without authenticator" in ended_with(top, *server_options(ours, ca=True), *identity)
+    assert "client_certificate_identity" in ended_with(top, *server_options(ours, ca=True), "--client-certificate-identity", "uri")

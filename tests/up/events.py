@@ -122,7 +122,7 @@ def main(top):
             node.expect_log("node is down", third, "it has said that it ends")
         nodes[2].start()
         hearer.expect(time.monotonic(), "a node that is back again", ("STATUS_CHANGE", "UP", third))
-        tetractl("-h", third, "decommission")
+        tetractl("-h", third, "decommission", "--force")  # two remain
         nodes[2].process.wait(20)
         hearer.expect(time.monotonic(), "a node that has left", ("TOPOLOGY_CHANGE", "REMOVED_NODE", third))
         rest = [event for _, _, _, event in list(hearer.heard.queue) if event[0] != "STATUS_CHANGE"]

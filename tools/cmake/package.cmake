@@ -13,9 +13,18 @@ install(TARGETS tetrad tetractl RUNTIME DESTINATION bin)
 install(FILES ${package_files}/tetrad.yaml DESTINATION /etc/tetrad)
 install(FILES conf/debian/tetrad.service DESTINATION /lib/systemd/system)
 install(FILES tools/tetractl/completion.bash DESTINATION share/bash-completion/completions RENAME tetractl)
-install(FILES README.md DESTINATION share/doc/tetrad)
-install(FILES conf/README.md DESTINATION share/doc/tetrad RENAME options.md)
 install(FILES LICENSE DESTINATION share/doc/tetrad RENAME copyright)
+# README.md and all that is reached from it by links, in the same folders; tests/package/run follows them.
+foreach(document
+    README.md ARCHITECTURE.md BENCHMARKS.md CHANGELOG.md CONTRIBUTING.md DECISIONS.md LICENSE RULES.md
+    conf/README.md docker/README.md
+    base/README.md partitioner/README.md storage/README.md replication/README.md server/README.md
+    cql/README.md cql/types/README.md cql/protocol/README.md
+    tests/README.md tests/applications/README.md tests/conformance/README.md tests/drivers/README.md
+    tests/simulation/README.md)
+  get_filename_component(folder ${document} DIRECTORY)
+  install(FILES ${document} DESTINATION share/doc/tetrad/${folder})
+endforeach()
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tetrad)

@@ -3,6 +3,10 @@
 // calls of Boost.Beast.
 #include "tools/tetractl/admin_client.h"
 
+#include <cstdio>
+#include <utility>
+
+#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
@@ -140,11 +144,13 @@ std::string body_of(const Target& target, Ask ask) {
     const auto& of_http = http::make_error_code(http::error::bad_version).category();
     if (e.code().category() == of_http && e.code() != http::error::end_of_stream)
       why = fmt::format(
-          "{}:{} is no admin port: it does not speak HTTP; a node's is 9180 unless "
+          "{}:{} is no admin port: it does not speak HTTP; a node's is {} unless "
           "its admin_port says otherwise",
-          target.host, target.port);
+          target.host, target.port, kAdminPort);
     if (target.port == kPortOfCassandra)
-      why += "; 7199 is where Cassandra listens for nodetool, a node of Tetrad listens on 9180";
+      why += fmt::format(
+          "; {} is where Cassandra listens for nodetool, a node of Tetrad listens on {}",
+          kPortOfCassandra, kAdminPort);
     throw NodeAway(why);
   } catch (const json::exception& e) {
     throw NodeError(fmt::format("{}:{} answers what is no answer of a Tetrad node: {}", target.host,
@@ -164,7 +170,25 @@ json parsed(const Target& target, const std::string& body) {
 
 }  // namespace
 
+// Nobody else is asked instead: only where no program listens there, Cassandra or a node whose
+// admin_port it is.
+void AdminClient::settle_port() {
+  if (std::exchange(is_settled_, true) || target_.port != kPortOfCassandra) return;
+  asio::io_context io;
+  asio::ip::tcp::resolver resolver(io);
+  asio::ip::tcp::socket socket(io);
+  boost::system::error_code error;
+  const auto found = resolver.resolve(target_.host, std::to_string(target_.port), error);
+  if (error) return;  // the request says so
+  asio::connect(socket, found, error);
+  if (error != asio::error::connection_refused) return;
+  fmt::print(stderr, "tetractl: nothing listens at {}:{}, the port of nodetool: {} is asked\n",
+             target_.host, kPortOfCassandra, kAdminPort);
+  target_.port = kAdminPort;
+}
+
 std::string AdminClient::text(const std::string& path) {
+  settle_port();
   return body_of(target_, [&] {
     asio::ip::tcp::endpoint node;
     return ask_once(target_, http::verb::get, path, "", node);
@@ -176,6 +200,7 @@ json AdminClient::fact(const std::string& path, const Parameters& parameters) {
 }
 
 json AdminClient::order(const std::string& path, const Parameters& parameters) {
+  settle_port();
   return parsed(target_,
                 body_of(target_, [&] { return order_once(target_, path_with(path, parameters)); }));
 }

@@ -16,11 +16,14 @@
 
 namespace tetrad::tools {
 
+/// Of a node, unless its option admin_port says otherwise.
+inline constexpr uint16_t kAdminPort = 9180;
+
 /// Which node is asked, and what it must be shown.
 /// Made by read_command_line() of options and environment.
 struct Target {
   std::string host = "127.0.0.1";
-  uint16_t port = 9180;
+  uint16_t port = kAdminPort;
   std::string token_file;  // empty: the one that a node of this machine names
   std::string ca_file;     // empty: without TLS
 };
@@ -59,7 +62,12 @@ class AdminClient {
   std::string text(const std::string& path);
 
  private:
-  const Target target_;
+  /// Before the first request: scripts for nodetool name JMX's port, at which a node does not
+  /// listen.
+  void settle_port();
+
+  Target target_;
+  bool is_settled_ = false;
 };
 
 }  // namespace tetrad::tools

@@ -25,6 +25,12 @@ std::string share_text(const json& share) {
   return share.is_null() ? "?" : fmt::format("{:.1f}%", 100 * share.get<double>());
 }
 
+// "?" for what no node knows, of a node that is down.
+std::string known_text(const json& value) { return value.is_null() ? "?" : cell_text(value); }
+std::string load_text(const json& bytes) {
+  return bytes.is_null() ? "?" : size_text(bytes.get<uint64_t>());
+}
+
 // Addresses are what the other facts name nodes by.
 std::map<std::string, json> nodes_by_address(const json& status) {
   std::map<std::string, json> out;
@@ -52,9 +58,9 @@ int show_status(AdminClient& node, const Invocation& call) {
     if (lines.empty())
       lines.push_back({"--", "Address", "Load", "Tokens", "Owns (effective)", "Host ID", "Rack",
                        "Stores", "Partitions", "Version"});
-    lines.push_back({letters_of(one), one.at("address"), size_text(one.at("bytes").get<uint64_t>()),
+    lines.push_back({letters_of(one), one.at("address"), load_text(one.at("bytes")),
                      cell_text(one.at("tokens")), share_text(one.at("owns")), one.at("host_id"),
-                     one.at("rack"), one.at("stores"), cell_text(one.at("partitions")),
+                     one.at("rack"), known_text(one.at("stores")), cell_text(one.at("partitions")),
                      one.at("version")});
   }
   for (const auto& [center, lines] : centers) {
@@ -86,7 +92,7 @@ int show_ring(AdminClient& node, const Invocation& call) {
     std::string state = one.at("state").get<std::string>();
     if (!state.empty() && state[0] >= 'a') state[0] = static_cast<char>(state[0] - 'a' + 'A');
     lines.push_back({one.at("address"), one.at("rack"), one.at("live").get<bool>() ? "Up" : "Down",
-                     state, size_text(one.at("bytes").get<uint64_t>()), share_text(one.at("owns")),
+                     state, load_text(one.at("bytes")), share_text(one.at("owns")),
                      cell_text(token.at("token"))});
   }
   for (const auto& [center, lines] : centers) {
@@ -143,7 +149,7 @@ int show_gossip(AdminClient& node, const Invocation& call) {
     fmt::print(
         "/{}\n  LIVE:{}\n  STATUS:{}\n  LOAD:{}\n  SCHEMA:{}\n  DC:{}\n  RACK:{}\n"
         "  RELEASE_VERSION:{}\n  RPC_ADDRESS:{}\n  HOST_ID:{}\n  NATIVE_ADDRESS_AND_PORT:{}:{}\n",
-        address, cell_text(one.at("live")), state, cell_text(one.at("bytes")), schema,
+        address, cell_text(one.at("live")), state, known_text(one.at("bytes")), schema,
         cell_text(one.at("data_center")), cell_text(one.at("rack")), cell_text(one.at("version")),
         address, cell_text(one.at("host_id")), address, cell_text(one.at("native_port")));
   }

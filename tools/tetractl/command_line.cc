@@ -39,6 +39,7 @@ const std::vector<Option>& common_options() {
        "PEM file of who signs nodes' certificates; the admin port then speaks HTTPS "
        "(TETRAD_CA_FILE)"},
       {"--json", "", "Print JSON"},
+      {"-F --format", "FORMAT", "Of nodetool: json and yaml are --json, since all JSON is YAML"},
       {"--help", "", "Print the help, of the verb if there is one, and end"},
       {"--version", "", "Print the version of tetractl and end"},
       {"-u --username", "NAME", "", kTokensInstead},
@@ -267,7 +268,10 @@ std::optional<Said> Reader::set_target() {
   from("host", nullptr, target.host);
   from("token-file", "TETRAD_TOKEN_FILE", target.token_file);
   from("ca-file", "TETRAD_CA_FILE", target.ca_file);
-  call_.as_json = call_.has("json");
+  call_.as_json = call_.has("json") || call_.has("format");
+  for (const std::string& format : call_.list("format"))
+    if (format != "json" && format != "yaml")
+      return wrong(fmt::format("--format is json or yaml, not '{}'", format));
   if (!call_.has("port")) return std::nullopt;
   const std::string port = call_.list("port").back();
   const char* const end = port.data() + port.size();
@@ -362,7 +366,7 @@ std::string completion_script() {
       "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
       "    case ${{COMP_WORDS[i]}} in\n"
       "      -h | --host | -p | --port | --token-file | --ca-file | -u | --username | -pw | "
-      "--password | -pwf | --password-file) ((i++)) ;;\n"
+      "--password | -pwf | --password-file | -F | --format) ((i++)) ;;\n"
       "      -* | help) ;;\n"
       "      *) verb=${{COMP_WORDS[i]}}; break ;;\n"
       "    esac\n"

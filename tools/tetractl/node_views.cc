@@ -80,6 +80,32 @@ int print_handoff_runs(const json&, const Invocation&) {
   return 0;
 }
 
+int print_hint_window(const json& info, const Invocation&) {
+  fmt::print("Current max hint window: {} ms\n", info.at("hint_window_ms").dump());
+  return 0;
+}
+
+// Addresses and names without their ports, as nodetool.
+int print_seeds(const json& info, const Invocation&) {
+  std::string others;
+  for (const auto& seed : info.at("seeds")) {
+    std::string host = seed.get<std::string>();
+    host = host.substr(0, host.rfind(':'));
+    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+    if (host != info.value("address", "")) others += " " + host;
+  }
+  if (others.empty())
+    fmt::print("Seed node list does not contain any remote node IPs\n");
+  else
+    fmt::print("Current list of seed node IPs, excluding the current node's IP:{}\n", others);
+  return 0;
+}
+
+int print_default_factor(const json& info, const Invocation&) {
+  fmt::print("{}\n", info.at("default_replication_factor").dump());
+  return 0;
+}
+
 int print_trace_probability(const json& info, const Invocation&) {
   fmt::print("Current trace probability: {}\n", cell_text(info.at("trace_probability")));
   return 0;

@@ -25,18 +25,27 @@ namespace {
 // Between two looks at something that is under way.
 constexpr std::chrono::milliseconds kLookAgain{300};
 
-/// A line that changes now and then.
+/// For programs, which get the node's answer; for people the exit code says it.
+int answered(const json& answer, const Invocation& call) {
+  if (call.as_json) fmt::print("{}\n", answer.dump(2));
+  return 0;
+}
+
+/// A line that changes now and then. Programs get none: what they read is JSON.
 class Progress {
  public:
+  explicit Progress(bool as_json = false) : is_silent_(as_json) {}
+
   // The same line twice says nothing new.
   void tell(std::string line) {
-    if (line == told_) return;
+    if (line == told_ || is_silent_) return;
     fmt::print("{}\n", line);
     std::fflush(stdout);
     told_ = std::move(line);
   }
 
  private:
+  const bool is_silent_;
   std::string told_;
 };
 
@@ -55,12 +64,12 @@ std::optional<Leaving> state_in(const json& status, const std::string& host_id) 
 
 /// Until a node that has said that it has left is gone, with its data closed: who goes on may delete
 /// them. The process ends some milliseconds later.
-int wait_until_stopped(AdminClient& node, const std::string& host_id, Progress& progress) {
+void wait_until_stopped(AdminClient& node, const std::string& host_id, Progress& progress) {
   progress.tell("the node has left the cluster and stops");
   try {
     while (node.fact("/status").at("self") == host_id) std::this_thread::sleep_for(kLookAgain);
   } catch (const NodeAway&) {
-    return 0;
+    return;
   }
   throw NodeError("another node answers there");
 }
@@ -68,6 +77,8 @@ int wait_until_stopped(AdminClient& node, const std::string& host_id, Progress& 
 /// What is printed of a node that leaves, look by look.
 class LeavingWatch {
  public:
+  explicit LeavingWatch(const Invocation& call) : progress_(call.as_json) {}
+
   /// Throws NodeError where its leaving was cancelled.
   void look(const Leaving& now) {
     if (was_leaving_ && now.state == "normal")
@@ -86,8 +97,8 @@ class LeavingWatch {
 };
 
 /// Until this node, which is asked, has left.
-int wait_until_left(AdminClient& node) {
-  LeavingWatch watch;
+int wait_until_left(AdminClient& node, const Invocation& call) {
+  LeavingWatch watch(call);
   std::string self;
   while (true) {
     json body;
@@ -101,22 +112,24 @@ int wait_until_left(AdminClient& node) {
     }
     if (self.empty()) self = body.at("self").get<std::string>();
     if (body.at("self") != self) throw NodeError("another node answers there");
-    if (body.at("health") == "out of the cluster")
-      return wait_until_stopped(node, self, watch.progress());
+    if (body.at("health") == "out of the cluster") {
+      wait_until_stopped(node, self, watch.progress());
+      return answered({{"left", self}}, call);
+    }
     if (const auto state = state_in(body, self)) watch.look(*state);
     std::this_thread::sleep_for(kLookAgain);
   }
 }
 
 /// Until another node is removed, as the one that is asked says.
-int wait_until_removed(AdminClient& node, const std::string& host_id) {
-  LeavingWatch watch;
+int wait_until_removed(AdminClient& node, const Invocation& call, const std::string& host_id) {
+  LeavingWatch watch(call);
   while (const auto state = state_in(node.fact("/status"), host_id)) {
     watch.look(*state);
     std::this_thread::sleep_for(kLookAgain);
   }
   watch.progress().tell("removed");
-  return 0;
+  return answered({{"removed", host_id}}, call);
 }
 
 /// Until the node has verified everything.
@@ -185,12 +198,34 @@ int verify_view(AdminClient& node, const Invocation& call, const std::string& ke
 }
 
 // Both are orders to the metadata group; the replicas move afterwards.
-int leave(AdminClient& node, const Invocation& call, const std::string& host_id) {
-  const json answer = host_id.empty() ? node.order("/decommission")
-                                      : node.order("/remove-node", {{"host", host_id}});
-  if (!call.has("no-wait"))
-    return host_id.empty() ? wait_until_left(node) : wait_until_removed(node, host_id);
-  if (call.as_json) fmt::print("{}\n", answer.dump(2));
+// `named`: a host id or an address; empty: the node that is asked.
+int leave(AdminClient& node, const Invocation& call, const std::string& named) {
+  Parameters parameters;
+  if (!named.empty()) parameters.push_back({"host", named});
+  if (call.has("force")) parameters.push_back({"force", "true"});
+  const json answer = node.order(named.empty() ? "/decommission" : "/remove-node", parameters);
+  // To standard error, so that output stays what a script expects.
+  if (answer.contains("note"))
+    fmt::print(stderr, "tetractl: {}\n", answer.at("note").get<std::string>());
+  if (call.has("no-wait")) return answered(answer, call);
+  if (named.empty()) return wait_until_left(node, call);
+  return wait_until_removed(node, call, answer.at("host_id").get<std::string>());
+}
+
+/// nodetool's `removenode status`: what leaves, and how much of it is still to move.
+int show_removals(AdminClient& node, const Invocation& call) {
+  json leaving = json::array();
+  for (const auto& one : node.fact("/status").at("nodes"))
+    if (one.at("state") == "leaving") leaving.push_back(one);
+  if (call.as_json) {
+    fmt::print("{}\n", leaving.dump(2));
+    return 0;
+  }
+  if (leaving.empty()) fmt::print("RemovalStatus: no node is leaving or being removed\n");
+  for (const auto& one : leaving)
+    fmt::print("RemovalStatus: {} ({}) is leaving, replicas to move: {}\n",
+               cell_text(one.at("address")), cell_text(one.at("host_id")),
+               cell_text(one.at("partitions")));
   return 0;
 }
 
@@ -237,9 +272,15 @@ int rebalance(AdminClient& node, const Invocation& call) {
   return 0;
 }
 
-// By its host id, as status shows it.
+// By its host id or address, as status shows them.
 int remove_node(AdminClient& node, const Invocation& call) {
-  return leave(node, call, call.text("host_id"));
+  const std::string named = call.text("host_id_or_address");
+  if (named == "status") return show_removals(node, call);
+  if (named == "force")
+    throw NodeError(
+        "a removal ends by itself, as soon as others have the replicas; `tetractl removenode "
+        "status` tells how many are still to move");
+  return leave(node, call, named);
 }
 
 int decommission(AdminClient& node, const Invocation& call) {
@@ -383,27 +424,28 @@ int show_timeout(AdminClient& node, const Invocation& call) {
 }
 
 int set_timeout(AdminClient& node, const Invocation& call) {
-  node.order("/timeout", {{"type", call.text("timeout_type")}, {"ms", call.text("timeout_in_ms")}});
-  return 0;
+  return answered(node.order("/timeout", {{"type", call.text("timeout_type")},
+                                          {"ms", call.text("timeout_in_ms")}}),
+                  call);
 }
 
 // One function for two verbs: the verb's name says which.
 int set_binary(AdminClient& node, const Invocation& call) {
-  node.order("/binary", {{"running", call.verb->name == "enablebinary" ? "true" : "false"}});
-  return 0;
+  const char* running = call.verb->name == "enablebinary" ? "true" : "false";
+  return answered(node.order("/binary", {{"running", running}}), call);
 }
 
 int set_auto_compaction(AdminClient& node, const Invocation& call) {
   const bool runs = call.verb->name == "enableautocompaction";
   if (!call.text("keyspace").empty()) {
     // What is asked for of a table may be the case of all of them.
-    if (runs && node.fact("/info").at("auto_compaction_running").get<bool>()) return 0;
+    if (runs && node.fact("/info").at("auto_compaction_running").get<bool>())
+      return answered({{"ok", true}}, call);
     throw NodeError(fmt::format(
         "files have rows of all tables: {} goes without a keyspace, for all of the node",
         call.verb->name));
   }
-  node.order("/auto-compaction", {{"running", runs ? "true" : "false"}});
-  return 0;
+  return answered(node.order("/auto-compaction", {{"running", runs ? "true" : "false"}}), call);
 }
 
 // nodetool's levels are those of Java's logback; a node has four and one for everything.
@@ -417,8 +459,7 @@ int set_log_level(AdminClient& node, const Invocation& call) {
   if (words.size() == 1) level = kUsual;  // of a class alone: nodetool sets the usual one again
   if (words.size() == 2 && words.front() != "ROOT" && words.front() != "root")
     fmt::print(stderr, "tetractl: a node has one level of logging, {} has it too\n", words.front());
-  node.order("/log-level", {{"level", level}});
-  return 0;
+  return answered(node.order("/log-level", {{"level", level}}), call);
 }
 
 int print_completion(AdminClient&, const Invocation&) {

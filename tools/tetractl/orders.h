@@ -20,6 +20,9 @@ int show_ring(AdminClient& node, const Invocation& call);
 int show_ranges(AdminClient& node, const Invocation& call);
 int show_gossip(AdminClient& node, const Invocation& call);
 int show_table_stats(AdminClient& node, const Invocation& call);
+int show_data_paths(AdminClient& node, const Invocation& call);
+// Exit code 1 until this node has built it.
+int show_view_build(AdminClient& node, const Invocation& call);
 int show_table_histograms(AdminClient& node, const Invocation& call);
 // From /metrics, like show_pools, show_network and show_compactions.
 int show_proxy_histograms(AdminClient& node, const Invocation& call);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tablestats and tablehistograms: nodetool's lines, as far as a node measures them of a table, and the
-// stores behind them.
+// tablestats, tablehistograms, datapaths and viewbuildstatus: nodetool's lines, as far as a node measures
+// them of a table, and the stores behind them.
 #include <map>
 
 #include <fmt/format.h>
@@ -46,13 +46,20 @@ void print_local(const char* kind, const json& figures) {
              is_known ? fmt::format("{:.3f}", mean_ms) : "NaN");
 }
 
-/// "ks.t" in one word, as nodetool takes it, or two words. Errors: NodeError.
-Parameters named_table(const Invocation& call) {
-  const std::string keyspace = call.text("keyspace"), table = call.text("table");
+/// Keyspace and table of "ks.t" in one word, as nodetool takes it, or of two words. Errors: NodeError.
+std::pair<std::string, std::string> named_table(const Invocation& call, std::string_view what) {
+  const std::string keyspace = call.text("keyspace"), table = call.text(what);
   const size_t dot = keyspace.find('.');
-  if (dot == std::string::npos) return {{"keyspace", keyspace}, {"tables", table}};
-  if (!table.empty()) throw NodeError(fmt::format("{} names a table already", keyspace));
-  return {{"keyspace", keyspace.substr(0, dot)}, {"tables", keyspace.substr(dot + 1)}};
+  if (dot == std::string::npos) return {keyspace, table};
+  if (!table.empty()) throw NodeError(fmt::format("{} names a {} already", keyspace, what));
+  return {keyspace.substr(0, dot), keyspace.substr(dot + 1)};
+}
+
+/// In the order of the keyspaces' names.
+std::map<std::string, std::vector<json>> by_keyspace(const json& tables) {
+  std::map<std::string, std::vector<json>> keyspaces;
+  for (const auto& table : tables) keyspaces[table.at("keyspace")].push_back(table);
+  return keyspaces;
 }
 
 void print_histograms(const json& table) {
@@ -85,7 +92,8 @@ void print_histograms(const json& table) {
 
 // Of the last minutes, in this node's stores.
 int show_table_histograms(AdminClient& node, const Invocation& call) {
-  const json answer = node.fact("/table-histograms", named_table(call));
+  const auto [keyspace, name] = named_table(call, "table");
+  const json answer = node.fact("/table-histograms", {{"keyspace", keyspace}, {"tables", name}});
   if (call.as_json) {
     fmt::print("{}\n", answer.dump(2));
     return 0;
@@ -94,6 +102,50 @@ int show_table_histograms(AdminClient& node, const Invocation& call) {
   fmt::print(
       "SSTables, Partition Size and Cell Count are not measured: files have rows of all tables\n");
   return 0;
+}
+
+// Of all tables the same: a store's files have rows of all of them.
+int show_data_paths(AdminClient& node, const Invocation& call) {
+  const std::string path = node.fact("/info").at("data_directory").get<std::string>();
+  const json tables =
+      tables_named(node.fact("/tablestats").at("tables"), call.list("keyspaces_or_tables"));
+  const auto keyspaces = by_keyspace(tables);
+  if (call.as_json) {
+    json out = json::object();
+    for (const auto& [keyspace, of_it] : keyspaces)
+      for (const json& table : of_it)
+        out[keyspace][table.at("table").get<std::string>()] = json::array({path});
+    fmt::print("{}\n", out.dump(2));
+    return 0;
+  }
+  for (const auto& [keyspace, of_it] : keyspaces) {
+    fmt::print("Keyspace: {}\n", keyspace);
+    for (const json& table : of_it)
+      fmt::print("\tTable: {}\n\tPaths:\n\t\t{}\n\n", cell_text(table.at("table")), path);
+    fmt::print("----------------\n");
+  }
+  return 0;
+}
+
+// nodetool's lines, of this node: each node builds its own part and answers for it.
+int show_view_build(AdminClient& node, const Invocation& call) {
+  const auto [keyspace, name] = named_table(call, "view");
+  if (name.empty()) throw NodeError("viewbuildstatus requires keyspace and view name arguments");
+  const json answer = node.fact("/view-builds");
+  for (const json& view : answer.at("views")) {
+    if (view.at("keyspace") != keyspace || view.at("view") != name) continue;
+    const bool is_built = view.at("built").get<bool>();
+    if (call.as_json) {
+      fmt::print("{}\n", view.dump(2));
+    } else if (is_built) {
+      fmt::print("{}.{} has finished building on this node\n", keyspace, name);
+    } else {
+      fmt::print("{}.{} has not finished building; node status is below.\n\n", keyspace, name);
+      print_lines({{"Host", "Info"}, {cell_text(answer.at("address")), "STARTED"}});
+    }
+    return is_built ? 0 : 1;
+  }
+  throw NodeError(fmt::format("there is no materialized view {}.{}", keyspace, name));
 }
 
 // Keyspaces in the order of their names; figures that a node does not have for each table are left
@@ -108,8 +160,7 @@ int show_table_stats(AdminClient& node, const Invocation& call) {
   const auto size = [&](const json& bytes) {
     return call.has("human-readable") ? size_text(bytes.get<uint64_t>()) : bytes.dump();
   };
-  std::map<std::string, std::vector<json>> keyspaces;
-  for (const auto& table : stats.at("tables")) keyspaces[table.at("keyspace")].push_back(table);
+  const auto keyspaces = by_keyspace(stats.at("tables"));
   fmt::print("Total number of tables: {}\n----------------\n", stats.at("tables").size());
   for (const auto& [keyspace, tables] : keyspaces) {
     fmt::print("Keyspace: {}\n", keyspace);

@@ -61,6 +61,12 @@ std::vector<Verb> cluster_verbs() {
           .takes({{"keyspace", Times::kOnce}, {"table", Times::kOnce}, {"key", Times::kOnce}})
           .asks_for("/endpoints", {"keyspace", "table", "key"})
           .shown_by(print_endpoints),
+      Verb("getseeds", "The seeds of this node, without itself")
+          .asks_for("/info")
+          .shown_by(print_seeds),
+      Verb("getdefaultrf", "The replication factor of a keyspace that names none")
+          .asks_for("/info")
+          .shown_by(print_default_factor),
       Verb("partitions", "Physical partitions: ranges, replicas, sizes")
           .takes({kKeyspace, kTable})
           .asks_for("/partitions", {"keyspace", "table"})
@@ -80,12 +86,14 @@ std::vector<Verb> cluster_verbs() {
           .orders("/setting", {"name", "value"}),
       Verb("remove-node", "Takes a dead node out: its replicas are rebuilt, its id is retired")
           .also({"removenode"})
-          .takes({{"host_id", Times::kOnce}})
+          .takes({{"host_id_or_address", Times::kOnce}})
           .with({kNoWait})
           .done_by(remove_node),
-      Verb("decommission", "The node gives its replicas to others, leaves the cluster and stops")
+      Verb("decommission",
+           "The node gives its replicas to others, leaves and stops; three stay, unless --force")
           .with({kNoWait,
-                 {"-f --force", "", "", "the answer says why a node may not leave"},
+                 {"-f --force", "",
+                  "Also where fewer than three nodes remain in its data center, which had three"},
                  {"--cancel", "", "It stays, with what it has not given away yet"}})
           .done_by(decommission),
   };
@@ -130,6 +138,12 @@ std::vector<Verb> data_verbs() {
       Verb("recover", "After a power cut: what the node can never fetch is given up")
           .with({{"--accept-loss", "", "Acknowledged writes may be lost; prints where"}})
           .done_by(recover),
+      Verb("viewbuildstatus", "Whether this node has built a view; fails until it has")
+          .takes({{"keyspace", Times::kOnce}, {"view", Times::kMaybe}})
+          .done_by(show_view_build),
+      Verb("datapaths", "Where the node keeps its tables: all of a store are in one folder")
+          .takes({{"keyspaces_or_tables", Times::kAny}})
+          .done_by(show_data_paths),
       Verb("drop-batches", "Drops the logged batches that do not decode, which /health tells of")
           .orders("/drop-batches"),
   };
@@ -151,6 +165,9 @@ std::vector<Verb> node_verbs() {
       Verb("statushandoff", "Running, if the node answers")
           .asks_for("/info")
           .shown_by(print_handoff_runs),
+      Verb("getmaxhintwindow", "How long hints are kept for a replica that is away")
+          .asks_for("/info")
+          .shown_by(print_hint_window),
       Verb("getlogginglevels", "The least level that the node logs")
           .asks_for("/info")
           .shown_by(print_log_levels),
@@ -296,6 +313,7 @@ std::vector<OtherWord> orders_without_a_verb() {
       "a change of roles, rights and groups is in force on all nodes at once";
   constexpr std::string_view kRaft = "metadata goes through the metadata group, there is no gossip";
   constexpr std::string_view kNotBuilt = "this is not built";
+  constexpr std::string_view kRepairs = "a node repairs all the time, by itself";
   return {
       {"bootstrap", "a node that starts joins by itself and goes on where it was", true},
       {"cleanup", "a node drops by itself what is not its own any more", true},
@@ -316,6 +334,9 @@ std::vector<OtherWord> orders_without_a_verb() {
        true},
       {"upgradesstables", "the node reads all formats of its data, compactions write the newest",
        true},
+      {"checktokenmetadata", kRaft, true},
+      {"sstablerepairedset", "files keep no mark of a repair", true},
+      {"setautorepairconfig", kRepairs, true},
       {"enablegossip", kRaft, true},
       {"enablehandoff", "hints are always kept", true},
       {"resumehandoff", "hints are always replayed", true},
@@ -325,9 +346,12 @@ std::vector<OtherWord> orders_without_a_verb() {
       {"invalidatenetworkpermissionscache", kRolesAtOnce, true},
       {"invalidatecidrpermissionscache", kRolesAtOnce, true},
       {"reloadcidrgroupscache", kRolesAtOnce, true},
+      {"setauthcacheconfig", kRolesAtOnce, true},
+      {"getauthcacheconfig", kRolesAtOnce, false},
+      {"invalidaterowcache", "a row in the row cache goes when it is written", true},
       {"invalidatekeycache", kNoSuchCache, true},
       {"invalidatecountercache", kNoSuchCache, true},
-      {"assassinate", "tetractl remove-node takes a dead node out", false},
+      {"assassinate", "tetractl remove-node HOST_ID_OR_ADDRESS takes a dead node out", false},
       {"disablegossip", kRaft, false},
       {"disablehandoff", "hints are always kept", false},
       {"pausehandoff", "hints are always replayed", false},
@@ -346,6 +370,11 @@ std::vector<OtherWord> orders_without_a_verb() {
 std::vector<OtherWord> settings_without_a_verb() {
   constexpr std::string_view kPaced = "the node paces compactions, streams and hints by itself";
   constexpr std::string_view kProtocols = "versions 3 to 5 of the protocol are always spoken";
+  constexpr std::string_view kNoColumnIndex = "files have an index of all rows, in blocks";
+  constexpr std::string_view kGuardrails =
+      "options read at the start of the node; system_views.settings has them";
+  constexpr std::string_view kRepairHistory =
+      "a node repairs all the time, by itself; system_distributed.repair_history has its repairs";
   constexpr std::string_view kAudit = "options audit_log_*, read at the start of the node";
   return {
       {"setcompactionthroughput", kPaced, true},
@@ -357,6 +386,7 @@ std::vector<OtherWord> settings_without_a_verb() {
       {"setsnapshotthrottle", kPaced, true},
       {"setconcurrentviewbuilders", kPaced, true},
       {"setcompactionthreshold", kPaced, true},
+      {"setcolumnindexsize", kNoColumnIndex, true},
       {"setmaxhintwindow", "hints are replayed or expire by themselves", true},
       {"enablehintsfordc", "hints are always kept", true},
       {"replaybatchlog", "logged batches are replayed by themselves", true},
@@ -372,12 +402,21 @@ std::vector<OtherWord> settings_without_a_verb() {
       {"getcompactionthroughput", kPaced, false},
       {"getconcurrentcompactors", "background_threads, see conf/README.md", false},
       {"getcompactionthreshold", kPaced, false},
+      {"getbatchlogreplaythrottle", kPaced, false},
+      {"getconcurrentviewbuilders", kPaced, false},
+      {"getsnapshotthrottle", kPaced, false},
+      {"getcolumnindexsize", kNoColumnIndex, false},
+      {"getguardrailsconfig", kGuardrails, false},
+      {"setguardrailsconfig", kGuardrails, false},
+      {"setdefaultrf", "a keyspace that names no replication factor has 1", false},
+      {"setcachecapacity", "options row_cache_mb and block_cache_mb, see conf/README.md", false},
+      {"setcachekeystosave", "caches are filled anew after a start", false},
+      {"autorepairstatus", kRepairHistory, false},
+      {"getautorepairconfig", kRepairHistory, false},
       {"getstreamthroughput", kPaced, false},
       {"getinterdcstreamthroughput", kPaced, false},
       {"getconcurrency", "shards and io_threads, see conf/README.md", false},
       {"setconcurrency", "shards and io_threads, see conf/README.md", false},
-      {"getseeds", "SELECT value FROM system_views.settings WHERE name = 'seeds' tells them",
-       false},
       {"getsstables", "files are those of a store, with rows of all its tables", false},
       {"refresh", "files of Cassandra are not read", false},
       {"stop", "compactions cannot be stopped", false},
@@ -385,16 +424,16 @@ std::vector<OtherWord> settings_without_a_verb() {
       {"sjk", "there is no JVM", false},
       {"rangekeysample", "tetractl partitions tells the ranges and their sizes", false},
       {"failuredetector", "tetractl status tells which nodes are live", false},
-      {"compactionhistory", "tetractl compactionstats and the metrics tell what compactions do",
+      {"compactionhistory", "none is kept; tetractl compactionstats tells what compactions do",
        false},
       {"listpendinghints", "SELECT * FROM system_views.pending_hints tells them", false},
-      {"viewbuildstatus", "SELECT * FROM system_distributed.view_build_status tells it", false},
       {"enableauditlog", kAudit, false},
       {"disableauditlog", kAudit, false},
       {"getauditlog", kAudit, false},
       {"enablefullquerylog", kAudit, false},
       {"disablefullquerylog", kAudit, false},
       {"getfullquerylog", kAudit, false},
+      {"resetfullquerylog", kAudit, false},
   };
 }
 

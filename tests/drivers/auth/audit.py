@@ -169,8 +169,48 @@ def with_filters(top):
     node.stop()
 
 
+def with_filters_of_roles(top):
+    """Each filter by one node: what two roles ask, and what of it is there once a later line is."""
+    def recorded(*options):
+        node = AuditedNode(top, "--authenticator", "PasswordAuthenticator", "--init-superuser", "cassandra", *options)
+        root = wait_until("the superuser is made", lambda: attempt(lambda: connect("cassandra", "cassandra")))
+        for keyspace in ("loud", "quiet"):
+            root.execute("CREATE KEYSPACE %s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}" % keyspace)
+            root.execute("CREATE TABLE %s.t (a int PRIMARY KEY)" % keyspace)
+        for role in ("ann", "bob"):
+            root.execute("CREATE ROLE %s WITH PASSWORD = '%s' AND LOGIN = true" % (role, role))
+            root.execute("GRANT ALL ON ALL KEYSPACES TO %s" % role)
+        sessions = [connect(role, role) for role in ("ann", "bob")]
+        for session in sessions:
+            for keyspace in ("loud", "quiet"):
+                session.execute("INSERT INTO %s.t (a) VALUES (1)" % keyspace)
+                session.execute("SELECT * FROM %s.t" % keyspace)
+            session.prepare("SELECT a FROM loud.t")
+            check(fails(lambda: session.execute("SELECT none FROM loud.t")), "an error")
+        for session in [root] + sessions:
+            session.cluster.shutdown()
+        node.stop()  # what waits is written
+        return node.lines()
+
+    lines = recorded("--audit-log-included-users", "ann")
+    check({line["user"] for line in lines} == {"ann"}, {line["user"] for line in lines})
+    check({line["category"] for line in lines} >= {"AUTH", "DML", "QUERY", "PREPARE", "ERROR"}, {line["category"] for line in lines})
+    lines = recorded("--audit-log-excluded-users", "ann,cassandra")
+    check({line["user"] for line in lines} == {"bob"}, {line["user"] for line in lines})
+    lines = recorded("--audit-log-excluded-categories", "QUERY,auth,PREPARE,ERROR,OTHER")
+    check({line["category"] for line in lines} == {"DML", "DDL", "DCL"}, {line["category"] for line in lines})
+    check({line["user"] for line in lines} == {"ann", "bob", "cassandra"}, {line["user"] for line in lines})
+    lines = recorded("--audit-log-included-keyspaces", "loud", "--audit-log-excluded-categories", "OTHER")
+    check({line.get("ks") for line in lines} == {"loud", None}, {line.get("ks") for line in lines})
+    check(any(line["type"] == "CREATE_ROLE" for line in lines), "statements on no keyspace")
+    lines = recorded("--audit-log-included-users", "ann,bob", "--audit-log-excluded-users", "bob", "--audit-log-included-categories",
+                     "QUERY,DML", "--audit-log-excluded-categories", "DML", "--audit-log-included-keyspaces", "loud,quiet",
+                     "--audit-log-excluded-keyspaces", "quiet")
+    check({(line["user"], line["category"], line["ks"]) for line in lines} == {("ann", "QUERY", "loud")}, lines[:3])
+
+
 with tempfile.TemporaryDirectory() as folder:
-    for part in (with_passwords, with_filters):
+    for part in (with_passwords, with_filters, with_filters_of_roles):
         try:
             part(folder)
         finally:

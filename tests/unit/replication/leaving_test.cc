@@ -67,6 +67,46 @@ IsLive all_but(std::set<HostId> down) {
 
 }  // namespace
 
+TEST_CASE("a node is not to leave where a quorum of three copies would be lost") {
+  struct Case {
+    uint8_t nodes;
+    size_t copies_now, copies_then;
+    bool may;
+  };
+  for (const Case& one : {Case{6, 4, 4, true}, Case{5, 4, 4, true}, Case{4, 4, 3, true},
+                          Case{3, 3, 2, false}, Case{2, 2, 1, true}, Case{1, 1, 0, true}}) {
+    CAPTURE(one.nodes);
+    const CopiesWithout without = copies_without(cluster_of(one.nodes), host(1));
+    CHECK(without.nodes_then == one.nodes - 1u);
+    CHECK(without.copies_now == one.copies_now);
+    CHECK(without.copies_then == one.copies_then);
+    CHECK(check_copies(without).has_value() == one.may);
+  }
+  // Nodes of other data centers, and those that are going, hold no copy of these.
+  MetaState state = cluster_of(6);
+  state.nodes[host(4)].data_center = "west";
+  state.nodes[host(5)].state = NodeState::kLeaving;
+  state.nodes[host(6)].state = NodeState::kRemoved;
+  CHECK(check_copies(copies_without(state, host(1)))
+            .error()
+            .message.starts_with(
+                "only 2 nodes would remain in data center dc: rows would have 2 copies"));
+  CHECK(check_copies(copies_without(state, host(4))));  // the only one of its own
+}
+
+TEST_CASE("a node is named by its host id, or by an address that no other node has") {
+  MetaState state = cluster_of(3);
+  CHECK(host_named(state, host(2).to_string()) == host(2));
+  CHECK(host_named(state, host(9).to_string()) == host(9));  // check_leaving() says it is unknown
+  CHECK(host_named(state, "127.0.0.2") == host(2));
+  for (const char* wrong : {"nonsense", "", "127.0.0.9", "127.0.0"})
+    CHECK(host_named(state, wrong).error().code == ErrorCode::kNotFound);
+  state.nodes[host(3)].address = "127.0.0.2";
+  CHECK(host_named(state, "127.0.0.2").error().code == ErrorCode::kConflict);
+  state.nodes[host(3)].state = NodeState::kRemoved;
+  CHECK(host_named(state, "127.0.0.2") == host(2));
+}
+
 TEST_CASE("a node may leave while W of every set it is in are alive, one at a time") {
   MetaState state = cluster_of(5);
   CHECK(check_leaving(state, host(9), true, all_but({})).error().code == ErrorCode::kNotFound);

@@ -72,10 +72,13 @@ TEST_CASE("admin routes: orders are refused with the reason, and carried out") {
   CHECK(order("/split?id=x").status == 400);
   CHECK(error_of(order("/split?id=99")) == "there is no partition 99");
   CHECK(error_of(order("/repair?keyspace=none")) == "there is no keyspace none");
-  CHECK(error_of(order("/remove-node?host=7")) == "host is a host id, see `tetractl status`");
+  CHECK(error_of(order("/remove-node?host=7")) ==
+        "'7' is no host id and no address of a node; `tetractl status` lists both");
   CHECK(order("/decommission").status == 409);      // the only node
   for (const char* cancel : {"", "false", "TRUE"})  // none asks the node to leave
     CHECK(order(std::string("/decommission?cancel=") + cancel).status == 400);
+  for (const char* force : {"", "false", "1"})
+    CHECK(order(std::string("/decommission?force=") + force).status == 400);
   CHECK(order("/log-level?level=loud").status == 400);
   CHECK(order("/log-level?level=warn").status == 200);
   CHECK(order("/flush").status == 200);
@@ -118,6 +121,39 @@ TEST_CASE("admin routes: the parts of the ring that nodes own are those of a key
     CHECK(one.at("tokens") == 16);
   }
   CHECK(error_of(ask(node, "GET", "/status?keyspace=none")) == "there is no keyspace none");
+}
+
+TEST_CASE("admin routes: of a node that is down its last load is told, and nothing of its stores") {
+  tests::AdminNode node(3);
+  const HostId host = node.cluster[2].node().self();
+  const auto row = [&] {
+    const auto nodes = nlohmann::json::parse(ask(node, "GET", "/status").body).at("nodes");
+    const auto is_it = [&](const auto& one) { return one.at("host_id") == host.to_string(); };
+    return *std::ranges::find_if(nodes, is_it);
+  };
+  const auto set_bytes = [&](uint64_t bytes) {
+    const auto state = node.cluster[0].state();
+    for (const auto& [id, table] : state->tables)
+      for (const auto& tablet : table->tablets.tablets())
+        node.cluster[0].node().meta_group().set_tablet_bytes(tablet.id, bytes);
+    return state->tables.begin()->second->tablets.tablets().size() * bytes;
+  };
+  const auto is_live = [&] { return node.cluster[0].node().meta().is_live(host); };
+  REQUIRE(node.cluster.world().run_until(is_live, 60'000'000));
+  uint64_t bytes = set_bytes(1'000);
+  CHECK(row().at("bytes") == bytes);
+  CHECK(row().at("stores") == "serving");
+  node.cluster[2].kill();
+  REQUIRE(node.cluster.world().run_until([&] { return !is_live(); }, 60'000'000));
+  set_bytes(9'000'000);  // what its peers report goes on to grow
+  CHECK(row().at("live") == false);
+  CHECK(row().at("stores").is_null());
+  CHECK(row().at("bytes") <= bytes);  // or less, where they reported meanwhile
+  node.cluster[2].start();
+  REQUIRE(node.cluster.world().run_until(is_live, 60'000'000));
+  bytes = set_bytes(5'000);
+  CHECK(row().at("bytes") == bytes);
+  CHECK(row().at("stores") == "serving");
 }
 
 TEST_CASE("admin routes: the keys that get most work are told for all, a keyspace or a table") {
@@ -182,6 +218,10 @@ TEST_CASE("admin routes: timeouts and the part that is traced are changed within
   CHECK(info().at("trace_probability") == 0.25);
   CHECK(info().at("start_number") == 7);
   CHECK(info().at("tokens").size() == 16);
+  CHECK(info().at("hint_window_ms") == 10'800'000);
+  CHECK(info().at("default_replication_factor") == 1);
+  CHECK(info().at("data_directory") == "/data");
+  CHECK(info().at("seeds") == nlohmann::json({"10.0.0.1:7000", "db2.example.com:7000"}));
 }
 
 TEST_CASE("admin routes: snapshots are taken of what is named, listed and cleared") {

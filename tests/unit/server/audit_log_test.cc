@@ -114,6 +114,54 @@ TEST_CASE("filters of the audit log") {
       "PREPARE");
 }
 
+TEST_CASE("each filter of the audit log alone, and what is excluded wins") {
+  const auto kept = [](std::string Options::*option, const char* list, AuditCategory category,
+                       const char* keyspace, const char* user) {
+    Options options;
+    options.audit_log_excluded_keyspaces.clear();
+    options.*option = list;
+    return audit_filter_of(options)->keeps(record_of(category, keyspace, user));
+  };
+  const auto of = [&](std::string Options::*option, const char* list, AuditCategory category) {
+    return kept(option, list, category, "shop", "ann");
+  };
+  const auto without = &Options::audit_log_excluded_categories;
+  CHECK_FALSE(of(without, "QUERY, dml", AuditCategory::kQuery));
+  CHECK_FALSE(of(without, "QUERY, dml", AuditCategory::kDml));
+  CHECK(of(without, "QUERY, dml", AuditCategory::kDdl));
+  CHECK(of(without, "", AuditCategory::kDml));
+  const auto on = [&](std::string Options::*option, const char* keyspace) {
+    return kept(option, "shop,Shop2", AuditCategory::kDml, keyspace, "ann");
+  };
+  CHECK_FALSE(on(&Options::audit_log_excluded_keyspaces, "shop"));
+  CHECK_FALSE(on(&Options::audit_log_excluded_keyspaces, "Shop2"));
+  CHECK(on(&Options::audit_log_excluded_keyspaces, "shop2"));
+  CHECK(on(&Options::audit_log_excluded_keyspaces, ""));
+  CHECK(on(&Options::audit_log_included_keyspaces, "shop"));
+  CHECK_FALSE(on(&Options::audit_log_included_keyspaces, "shop2"));
+  const auto by = [&](std::string Options::*option, const char* user) {
+    return kept(option, "ann,Bob", AuditCategory::kDml, "shop", user);
+  };
+  CHECK(by(&Options::audit_log_included_users, "ann"));
+  CHECK(by(&Options::audit_log_included_users, "Bob"));
+  CHECK_FALSE(by(&Options::audit_log_included_users, "bob"));
+  CHECK_FALSE(by(&Options::audit_log_included_users, "eve"));
+  CHECK(by(&Options::audit_log_included_users, ""));  // nobody has logged in
+  CHECK_FALSE(by(&Options::audit_log_excluded_users, "ann"));
+  CHECK(by(&Options::audit_log_excluded_users, "eve"));
+  Options both;
+  both.audit_log_included_users = "ann,bob";
+  both.audit_log_excluded_users = "bob";
+  both.audit_log_included_categories = "DML,QUERY";
+  both.audit_log_excluded_categories = "QUERY";
+  both.audit_log_included_keyspaces = "shop,system";  // system is excluded unless that is said
+  const auto filter = audit_filter_of(both);
+  CHECK(filter->keeps(record_of(AuditCategory::kDml, "shop", "ann")));
+  CHECK_FALSE(filter->keeps(record_of(AuditCategory::kDml, "shop", "bob")));
+  CHECK_FALSE(filter->keeps(record_of(AuditCategory::kQuery, "shop", "ann")));
+  CHECK_FALSE(filter->keeps(record_of(AuditCategory::kDml, "system", "ann")));
+}
+
 TEST_CASE("files of the audit log are bounded, and what waits at the end is written") {
   const Folder top;
   AuditLogOptions options = options_in(top / "audit");

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <unistd.h>
@@ -239,6 +240,12 @@ TEST_CASE("what no option is called is refused by name") {
   CHECK(refusal(read({"--seed=127.0.0.1"})) ==
         "there is no option '--seed=127.0.0.1'; did you mean --seeds?");
   CHECK(refusal(read({"--zzz"})) == "there is no option '--zzz'");
+  CHECK(refusal(read({"--data-dir", "/d"})) ==
+        "there is no option '--data-dir'; did you mean --data-directory?");
+  CHECK(refusal(read({"--data_dir=/d"})) ==
+        "there is no option '--data_dir=/d'; did you mean --data-directory?");
+  CHECK(refusal(read({"--audit-log", "1"})) == "there is no option '--audit-log'");  // of several
+  CHECK(refusal(read({"---"})) == "there is no option '---'");
   CHECK(refusal(read({"start"})) == "'start' is no option: those begin with --");
   CHECK(has(refusal(read({"--no-such-option", "1"})), "--no-such-option"));
   CHECK(has(refusal(read({"--native_port", "1"})), "--native_port"));
@@ -248,6 +255,24 @@ TEST_CASE("what no option is called is refused by name") {
   CHECK(refusal(read({"--config"})) == "--config: a value is missing behind it");
   for (const char* const help : {"-h", "--help"}) CHECK(read({help})->show_help);
   for (const char* const version : {"-v", "--version"}) CHECK(read({version})->show_version);
+}
+
+TEST_CASE("names of cassandra.yaml get the same hint on the command line and in the file") {
+  for (const auto& [name, hint] : std::map<std::string, std::string>{
+           {"num_tokens", "Cassandra's is not needed here: data moves by physical partition"},
+           {"native_transport_port", "what Cassandra calls so is here: native_port"},
+           {"rpc_port", "what Cassandra calls so is here: native_port"},
+           {"data_file_directories",
+            "what Cassandra calls so is here: data_directory, of which a node has one"}}) {
+    CAPTURE(name);
+    std::string dashed = "--" + name;
+    std::ranges::replace(dashed, '_', '-');
+    for (const std::string& word : {dashed, dashed + "=1", "--" + name})
+      CHECK(refusal(read({word, "1"})) == fmt::format("there is no option '{}'; {}", word, hint));
+    const File file(name + ": 1\n");
+    CHECK(refusal(read({"--config", file.path()})) ==
+          fmt::format("{}: there is no option '{}'; {}", file.path(), name, hint));
+  }
 }
 
 TEST_CASE("the command line goes before the file, and the file before the defaults") {
@@ -288,8 +313,9 @@ TEST_CASE("files that are wrong are refused with their path and the option") {
   for (const char* one : {"did you mean native_port?", "'x' is no whole number", "'num_tokens'"})
     CHECK(has(several, one));
   CHECK(std::ranges::count(several, '|') == 2);
-  CHECK(has(said("- native_port\n"), "not a list of"));
-  CHECK(has(said("just words\n"), "not a list of"));
+  CHECK(has(said("data_dir: /d\n"), "'data_dir'; did you mean data_directory?"));
+  CHECK(has(said("# what it is\n\n- native_port\n"), ": line 3: not a list of `name: value`"));
+  CHECK(has(said("just words\n"), ": line 1: not a list of `name: value` lines"));
   CHECK(has(said("insecure_listen: perhaps\n"), "neither true nor false"));
   said("native_port: \"unclosed\nrack: [\n");
   said("? [a, b]\n: 1\n");
