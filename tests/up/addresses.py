@@ -3,20 +3,27 @@
 # Nodes behind a translation of addresses: each listens at one address and says that it is reached at another, where
 # forwarders stand. Last line N passed, N failed. addresses.py PREFIX: of loopback, as 127.0.13; TETRAD_BIN: where tetrad is.
 import asyncio
+import json
 import shutil
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
+from cassandra import ConsistencyLevel
 from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT
 from cassandra.connection import DefaultEndPoint
-from cassandra.policies import RoundRobinPolicy
+from cassandra.policies import RoundRobinPolicy, WhiteListRoundRobinPolicy
+from cassandra.query import SimpleStatement
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tls"))
+from hearer import Hearer  # noqa: E402
 from node import Node, ended_with, wait_until  # noqa: E402
 
 PREFIX = sys.argv[1]
+# Drivers hear of it at once: some 0.2 s after the node has taken part again, on a machine that is not busy.
+SECONDS_MAX = 5
 results = {"passed": 0, "failed": 0}
 nodes = []
 
@@ -102,7 +109,9 @@ def main(top):
     check(True, "two nodes found a cluster through forwarders")
 
     profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy())
-    cluster = Cluster([DefaultEndPoint(outside(1), 9142)], protocol_version=5, execution_profiles={EXEC_PROFILE_DEFAULT: profile})
+    # Without the random seconds that the driver itself waits after an event.
+    cluster = Cluster([DefaultEndPoint(outside(1), 9142)], protocol_version=5, execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+                      topology_event_refresh_window=0, status_event_refresh_window=0)
     session = cluster.connect()
     hosts = {(host.endpoint.address, host.endpoint.port) for host in cluster.metadata.all_hosts()}
     check(hosts == {(outside(1), 9142), (outside(2), 9142)}, "a driver is told where it reaches them: %s" % hosts)
@@ -119,22 +128,90 @@ def main(top):
     check((peer.peer, peer.native_address, peer.native_port) in [(outside(n), outside(n), 9142) for n in (1, 2)],
           "system.peers_v2 says where drivers reach the other")
 
+    hearer = Hearer(check, outside(1), 9142)
     nodes[1].stop()
     nodes[1].options = options(2, clients=moved)
+    since = time.monotonic()
     nodes[1].start(serves=False)
-    wait_until("it serves again", nodes[1].serves)
+    hearer.expect(since, "a node whose address for drivers is another, since its start", ("TOPOLOGY_CHANGE", "REMOVED_NODE", outside(2)),
+                  ("TOPOLOGY_CHANGE", "NEW_NODE", moved(2)), ("STATUS_CHANGE", "UP", moved(2)), within_s=SECONDS_MAX)
     wait_until("the driver follows", lambda: (moved(2), 9142) in {
         (host.endpoint.address, host.endpoint.port) for host in cluster.metadata.all_hosts() if host.is_up})
-    check(True, "a driver follows a node that is reached elsewhere from now on")
+    took_s = time.monotonic() - since
+    check(took_s < SECONDS_MAX, "a driver follows a node that is reached elsewhere from now on: %.1f s after its start" % took_s)
     futures = [session.execute_async("SELECT * FROM far.t") for _ in range(20)]
     check(all(len(future.result().all()) == 20 for future in futures), "which has what it had")
     check(moved(2) in {future.coordinator_host.endpoint.address for future in futures}, "and is asked there")
     cluster.shutdown()
 
 
+def elsewhere(top):
+    """Three nodes, of which one comes back at another address, and then behind one; a seed, too."""
+    start, later, behind = ["%s.%d" % (PREFIX, n) for n in (141, 142, 143)], ["%s.%d" % (PREFIX, n) for n in (151, 152, 153)], PREFIX + ".163"
+    seeds = ("--seeds", ",".join(start[:2]))
+    trio = [Node(top, address, *seeds, serves=False) for address in start]
+    nodes.extend(trio)
+    for node in trio:
+        wait_until("%s serves" % node.address, node.serves)
+    wait_until("each sees all", lambda: all(node.live() == set(start) for node in trio))
+    ids = {node["address"]: node["host_id"] for node in json.loads(trio[0].ask("/status"))["nodes"]}
+    cluster = Cluster([start[0]], protocol_version=5, topology_event_refresh_window=0, status_event_refresh_window=0)
+    session = cluster.connect()
+    session.execute("CREATE KEYSPACE far WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}")
+    session.execute("CREATE TABLE far.t (k int PRIMARY KEY)")
+    forwarders = Forwarders()
+    for port in (7000, 9042):
+        forwarders.add((behind, port), (later[2], port))
+    where = list(start)
+
+    def comes_back(number, what, listens, told, *options):
+        """Node `number` is stopped, and started so that it listens at one address and the others are told another."""
+        others = [node for node in trio if node is not trio[number]]
+        hearer = Hearer(check, others[0].address)
+        old, where[number] = where[number], told
+        trio[number].stop()
+        trio[number].address, trio[number].options = listens, seeds + options
+        since = time.monotonic()
+        trio[number].start(serves=False)
+        hearer.expect(since, what + ", since its start", ("TOPOLOGY_CHANGE", "REMOVED_NODE", old), ("TOPOLOGY_CHANGE", "NEW_NODE", told),
+                      ("STATUS_CHANGE", "UP", told), within_s=SECONDS_MAX)
+        wait_until("%s serves again" % what, trio[number].serves)
+        wait_until("%s: each sees all" % what, lambda: all(node.live() == set(where) for node in trio))
+        rows = [{node["address"]: node["host_id"] for node in json.loads(node.ask("/status"))["nodes"]} for node in trio]
+        check(all(row == {**{a: i for a, i in ids.items() if a != old}, told: ids[old]} for row in rows),
+              "%s: the metadata has its new address and its old id on all nodes: %s" % (what, rows))
+        ids[told] = ids.pop(old)
+        known = lambda: {host.endpoint.address for host in cluster.metadata.all_hosts() if host.is_up}  # noqa: E731
+        wait_until("%s: the driver follows" % what, lambda: known() == set(where))
+        took_s = time.monotonic() - since
+        check(took_s < SECONDS_MAX, "%s: a driver follows %.1f s after its start" % (what, took_s))
+        direct = Cluster([others[0].address], protocol_version=5, load_balancing_policy=WhiteListRoundRobinPolicy([others[0].address]))
+        one = direct.connect()
+        peers = [{row.peer for row in one.execute("SELECT peer FROM system." + table)} for table in ("peers", "peers_v2")]
+        direct.shutdown()
+        check(all(told in row and old not in row and len(row) == 2 for row in peers), "%s: nor is the old one in system.peers: %s" % (what, peers))
+        insert = SimpleStatement("INSERT INTO far.t (k) VALUES (%s)", consistency_level=ConsistencyLevel.ALL)
+        for k in range(20):
+            session.execute(insert, (k,))
+        all_rows = SimpleStatement("SELECT * FROM far.t", consistency_level=ConsistencyLevel.ALL)
+        check(len(session.execute(all_rows).all()) == 20, "%s: all three are asked for a write and a read" % what)
+
+    comes_back(2, "another listen_address", later[2], later[2])
+    comes_back(2, "another broadcast_address", later[2], behind, "--broadcast-address", behind)
+    comes_back(1, "a seed with another listen_address", later[1], later[1])
+    session.execute("CREATE TABLE far.u (k int PRIMARY KEY)")
+    check(True, "metadata changes go on")
+    trio[0].stop()  # who starts again finds the others, though a seed is elsewhere
+    trio[0].start()
+    wait_until("each sees all again", lambda: all(node.live() == set(where) for node in trio))
+    check(True, "a node that starts again finds those that are elsewhere")
+    cluster.shutdown()
+
+
 folder = tempfile.mkdtemp()
 try:
     main(folder)
+    elsewhere(folder)
 except Exception as error:  # what was begun is counted all the same
     print("FAILED %s: %s" % (type(error).__name__, error))
     for node in nodes:

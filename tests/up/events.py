@@ -3,77 +3,24 @@
 # How soon a client that has sent REGISTER hears of what happens at other nodes: a schema that changes, a node that comes,
 # dies, is back and leaves. Last line N passed, N failed. events.py PREFIX: of loopback, as 127.0.13; TETRAD_BIN: where tetrad and
 # tetractl are.
-import queue
 import signal
-import socket
-import struct
 import sys
-import threading
 import time
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "tls"), str(TESTS / "overload")]
 import wire  # noqa: E402
+from hearer import Hearer  # noqa: E402
 from node import Node, run_in_folder, tetractl, wait_until  # noqa: E402
 
 ADDRESSES = ["%s.%d" % (sys.argv[1], number) for number in (131, 132, 133)]
-SOON_S = 10  # "at once" is a figure, which is printed; this only tells what has been forgotten
 results = {"passed": 0, "failed": 0}
 
 
 def check(holds, what):
     results["passed" if holds else "failed"] += 1
     print("%s events: %s" % ("ok    " if holds else "FAILED", what), flush=True)
-
-
-def strings(body):
-    """All short strings of a body, up to what is none: the address of a node, which is the last item."""
-    out, at = [], 0
-    while at < len(body):
-        if len(out) == 2 and out[0] in ("STATUS_CHANGE", "TOPOLOGY_CHANGE"):
-            return out + [socket.inet_ntop(socket.AF_INET, body[at + 1:at + 1 + body[at]])]
-        size = struct.unpack_from(">H", body, at)[0]
-        out.append(body[at + 2:at + 2 + size].decode())
-        at += 2 + size
-    return out
-
-
-class Hearer:
-    """A connection that has asked for all events."""
-
-    def __init__(self, address):
-        wire.ADDRESS = (address, 9042)
-        self.client = wire.Client(timeout=None)
-        kinds = ("SCHEMA_CHANGE", "STATUS_CHANGE", "TOPOLOGY_CHANGE")
-        answer = self.client.ask(wire.REGISTER, struct.pack(">H", len(kinds)) + b"".join(map(wire.string, kinds)))
-        check(answer.opcode == wire.READY, "REGISTER is answered by READY: %s" % answer)
-        self.heard = queue.Queue()
-        threading.Thread(target=self.hear, daemon=True).start()
-
-    def hear(self):
-        try:
-            while True:
-                answer = self.client.answer()
-                self.heard.put((time.monotonic(), answer.stream, answer.opcode, strings(answer.body)))
-        except (OSError, EOFError):
-            pass
-
-    def expect(self, since, what, *wanted):
-        """Each of these events, in any order and no other but of status, within a moment."""
-        missing = [list(one) for one in wanted]
-        while missing:
-            try:
-                at, stream, opcode, event = self.heard.get(timeout=max(since + SOON_S - time.monotonic(), 0.01))
-            except queue.Empty:
-                return check(False, "%s: within %d s no %s" % (what, SOON_S, missing))
-            if event[0] == "STATUS_CHANGE" and event not in missing:
-                print("also heard: %s" % " ".join(event))  # on a machine that is busy for seconds a node may seem down
-                continue
-            if (stream, opcode) != (-1, 0x0C) or event not in missing:
-                return check(False, "%s: stream %d, opcode %d, %s instead of %s" % (what, stream, opcode, event, missing))
-            missing.remove(event)
-        check(True, "%s: heard after %.0f ms: %s" % (what, (at - since) * 1000, ", ".join(" ".join(one) for one in wanted)))
 
 
 def ask(address, *statements):
@@ -91,7 +38,7 @@ def main(top):
         for node in nodes:
             wait_until("%s serves" % node.address, node.serves)
         wait_until("each sees both", lambda: all(node.live() == set(ADDRESSES[:2]) for node in nodes))
-        hearer = Hearer(ADDRESSES[0])
+        hearer = Hearer(check, ADDRESSES[0])
         # Times are since the other node has answered, begins to serve, is killed or has ended.
         since = ask(ADDRESSES[1], "CREATE KEYSPACE e WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}")
         hearer.expect(since, "a keyspace made at the other node", ("SCHEMA_CHANGE", "CREATED", "KEYSPACE", "e"))
