@@ -91,12 +91,12 @@ Task<Result<MetaIndex>> MetaServiceImpl::propose_as(Uuid id, MetaCommandBody bod
     last = answer.error();
     if (!may_retry(last.code)) co_return std::unexpected<Error>(last);
     co_await base::sleep_for(reactor_, kRetryPauseUs);
-    const LiveVoters voters = live_voters();
+    const Presence voters = live_voters();
     if (voters.all == 0 || 2 * voters.live > voters.all) majority_us = reactor_.now_us();
   }
   // The message names how many voters are live, since a group without a majority is the usual
   // cause.
-  const LiveVoters voters = live_voters();
+  const Presence voters = live_voters();
   const bool has_reason = last.code != ErrorCode::kTimedOut;
   co_return fail(ErrorCode::kTimedOut,
                  "the metadata group did not answer in time: {} of its {} voters are live{}{}{}",
@@ -104,9 +104,9 @@ Task<Result<MetaIndex>> MetaServiceImpl::propose_as(Uuid id, MetaCommandBody bod
                  has_reason ? "; " : "", has_reason ? last.message : "");
 }
 
-MetaServiceImpl::LiveVoters MetaServiceImpl::live_voters() const {
-  LiveVoters out;
-  for (const HostId host : driver_->core().configuration().voters) {
+MetaServiceImpl::Presence MetaServiceImpl::presence_of(const std::vector<HostId>& hosts) const {
+  Presence out;
+  for (const HostId host : hosts) {
     ++out.all;
     if (is_live(host)) {
       ++out.live;

@@ -467,31 +467,23 @@ MetaServiceImpl::HostSets MetaServiceImpl::every_node(const MetaState& state) {
 // With W that refuse, no read of R members has none of them. With R, no write is acknowledged and no
 // QUORUM read answered by others; more is not to be had while members are away.
 size_t MetaServiceImpl::refusing(const std::vector<HostId>& hosts) const {
-  const auto live = static_cast<size_t>(
-      std::ranges::count_if(hosts, [this](HostId host) { return membership_.is_live(host); }));
-  return std::max(read_quorum(hosts.size()), std::min(write_quorum(hosts.size()), live));
+  return std::max(read_quorum(hosts.size()),
+                  std::min(write_quorum(hosts.size()), presence_of(hosts).live));
 }
 
 Result<void> MetaServiceImpl::check_truncates(const SchemaChange& change) const {
   if (change.truncated_tables.empty()) return {};
   for (const std::vector<HostId>& hosts : sets_to_fence(*state_, change)) {
-    std::string away;
-    size_t live = 0;
-    for (const HostId host : hosts) {
-      if (membership_.is_live(host))
-        ++live;
-      else
-        away += (away.empty() ? "" : ", ") + state_->address_of(host);
-    }
-    const size_t least = read_quorum(hosts.size());
-    if (live >= least) continue;
+    const Presence seen = presence_of(hosts);
+    const size_t least = read_quorum(seen.all);
+    if (seen.live >= least) continue;
     return std::unexpected(Error(
         ErrorCode::kUnavailable,
         fmt::format("Cannot truncate: {} of the {} replicas of a partition are live and {} are "
-                    "needed; away: {}",
-                    live, hosts.size(), least, away),
+                    "needed; away:{}",
+                    seen.live, seen.all, least, seen.away),
         base::UnavailableDetail{ConsistencyLevel::kQuorum, static_cast<int32_t>(least),
-                                static_cast<int32_t>(live)}));
+                                static_cast<int32_t>(seen.live)}));
   }
   return {};
 }
@@ -574,8 +566,7 @@ Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Dea
   if (!closed && warnings != nullptr)
     warnings->push_back(
         "The table is dropped, but too few of its replicas have confirmed it yet: those that are "
-        "away "
-        "do so when they are back");
+        "away do so when they are back");
   co_return Result<void>();
 }
 

@@ -112,12 +112,13 @@ class MetaServiceImpl final : public MetaService {
   Result<void> check_start(BytesView command) const;
   Task<void> serve_proposal(Bytes body, base::Deadline deadline, RpcNode::Reply reply);
   std::optional<HostId> whom_to_ask();
-  /// Voters of the metadata group, as this node sees them.
-  struct LiveVoters {
+  /// Nodes, voters of the metadata group or members of a tablet, as this node sees them.
+  struct Presence {
     size_t all = 0, live = 0;
     std::string away;  // addresses of the others, each with a blank before it
   };
-  LiveVoters live_voters() const;
+  Presence presence_of(const std::vector<HostId>& hosts) const;
+  Presence live_voters() const { return presence_of(driver_->core().configuration().voters); }
   Result<void> on_apply(RaftIndex index, BytesView command);
   void on_applied(RaftIndex index);
   Result<void> on_install(BytesView image, RaftIndex index);
