@@ -3,15 +3,13 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/unit/partitioner/test_nodes.h"
+
 namespace tetrad::replication {
 
 namespace {
 
-HostId host_number(uint8_t number) {
-  HostId host;
-  host.value.octets[15] = number;
-  return host;
-}
+using partitioner::host_number;
 
 Introduction fresh(uint8_t number) {
   Introduction node;

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/unit/partitioner/test_nodes.h"
+
 namespace tetrad::replication {
 
 namespace {
@@ -10,11 +12,7 @@ namespace {
 using partitioner::Tablet;
 using partitioner::TabletStage;
 
-HostId host_number(uint8_t number) {
-  HostId host;
-  host.value.octets[15] = number;
-  return host;
-}
+using partitioner::host_number;
 StoreAddress store(uint8_t host, uint32_t number = 0) { return {host_number(host), number}; }
 
 /// A table of three tablets, on nodes 1 to 3.

@@ -7,14 +7,11 @@
 #include "base/random.h"
 #include "replication/meta/meta_command.h"
 #include "replication/meta/meta_state.h"
+#include "tests/unit/partitioner/test_nodes.h"
 
 namespace tetrad::replication {
 
-inline HostId host_number(uint8_t number) {
-  HostId host;
-  host.value.octets[15] = number;
-  return host;
-}
+using partitioner::host_number;
 
 inline TableId table_number(uint8_t number) {
   TableId id;

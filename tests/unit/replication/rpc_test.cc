@@ -9,6 +9,7 @@
 #include "replication/rpc/frame.h"
 #include "replication/rpc/timeout_wheel.h"
 #include "tests/support/manual_reactor.h"
+#include "tests/unit/partitioner/test_nodes.h"
 
 namespace tetrad::replication {
 
@@ -50,11 +51,7 @@ class LoopTransport final : public Transport {
   ReceiveHandler handler_;
 };
 
-HostId host_number(uint8_t number) {
-  HostId host;
-  host.value.octets[15] = number;
-  return host;
-}
+using partitioner::host_number;
 
 Uuid cluster_number(uint8_t number) {
   Uuid id;

@@ -123,7 +123,8 @@ TEST_CASE("admin routes: the parts of the ring that nodes own are those of a key
   CHECK(error_of(ask(node, "GET", "/status?keyspace=none")) == "there is no keyspace none");
 }
 
-TEST_CASE("admin routes: of a node that is down its last load is told, and nothing of its stores") {
+TEST_CASE(
+    "admin routes: status shows the last load of a node that is down, and nothing of its stores") {
   tests::AdminNode node(3);
   const HostId host = node.cluster[2].node().self();
   const auto row = [&] {

@@ -4,14 +4,12 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/unit/partitioner/test_nodes.h"
+
 namespace tetrad::server {
 namespace {
 
-HostId host(uint8_t number) {
-  HostId id;
-  id.value.octets[15] = number;
-  return id;
-}
+using partitioner::host_number;
 
 /// A tablet from one token to another with its hosts; its id is also its place among all.
 struct Part {
@@ -33,7 +31,7 @@ void add_table(replication::MetaState& state, const std::string& keyspace,
     tablet.range = {
         part.start == INT64_MIN ? RingPosition::lowest() : RingPosition::end_of_token(part.start),
         part.end == INT64_MAX ? RingPosition::highest() : RingPosition::end_of_token(part.end)};
-    for (const uint8_t number : part.hosts) tablet.replicas.push_back({host(number), 0});
+    for (const uint8_t number : part.hosts) tablet.replicas.push_back({host_number(number), 0});
     tablets.push_back(std::move(tablet));
   }
   table->tablets = partitioner::TabletMap(std::move(tablets));
@@ -55,12 +53,13 @@ TEST_CASE("empty tables do not hide who has the big one") {
   const auto state = with_a_new_node();
   const auto bytes = [](TabletId id) -> uint64_t { return id.value < 10 ? 500'000'000 : 0; };
   const auto shares = shares_of(state, "", bytes);
-  CHECK(shares.at(host(3)) == Approx(1).margin(0.001));
-  CHECK(shares.at(host(1)) == Approx(0.5).margin(0.001));
-  CHECK(shares.at(host(1)) + shares.at(host(2)) + shares.at(host(3)) == Approx(2));  // two copies
+  CHECK(shares.at(host_number(3)) == Approx(1).margin(0.001));
+  CHECK(shares.at(host_number(1)) == Approx(0.5).margin(0.001));
+  CHECK(shares.at(host_number(1)) + shares.at(host_number(2)) + shares.at(host_number(3)) ==
+        Approx(2));  // two copies
   const auto of_keyspace = shares_of(state, "big", bytes);
-  CHECK(of_keyspace.at(host(3)) == Approx(1));
-  CHECK(of_keyspace.at(host(2)) == Approx(0.5));
+  CHECK(of_keyspace.at(host_number(3)) == Approx(1));
+  CHECK(of_keyspace.at(host_number(2)) == Approx(0.5));
 }
 
 TEST_CASE("of a keyspace the parts weigh what they hold, not what they are of the ring") {
@@ -68,18 +67,18 @@ TEST_CASE("of a keyspace the parts weigh what they hold, not what they are of th
     return id.value == 1 ? 75'000'000 : 25'000'000;
   };
   const auto shares = shares_of(with_a_new_node(), "big", bytes);
-  CHECK(shares.at(host(1)) == Approx(0.75).margin(0.001));
-  CHECK(shares.at(host(2)) == Approx(0.25).margin(0.001));
+  CHECK(shares.at(host_number(1)) == Approx(0.75).margin(0.001));
+  CHECK(shares.at(host_number(2)) == Approx(0.25).margin(0.001));
 }
 
 TEST_CASE("without data the shares are those of the ring") {
   const auto nothing = [](TabletId) -> uint64_t { return 0; };
   const auto shares = shares_of(with_a_new_node(), "", nothing);
-  CHECK(shares.at(host(1)) == Approx(10.5 / 11));
-  CHECK(shares.at(host(3)) == Approx(1.0 / 11));
+  CHECK(shares.at(host_number(1)) == Approx(10.5 / 11));
+  CHECK(shares.at(host_number(3)) == Approx(1.0 / 11));
   const auto small = shares_of(with_a_new_node(), "small", nothing);
-  CHECK(small.at(host(1)) == Approx(1));
-  CHECK_FALSE(small.contains(host(3)));
+  CHECK(small.at(host_number(1)) == Approx(1));
+  CHECK_FALSE(small.contains(host_number(3)));
   CHECK(shares_of(with_a_new_node(), "none", nothing).empty());
 }
 
