@@ -6,8 +6,9 @@
 //   2. After 64 of them the patience is the time within which 99 in 100 had their answers, of the last minutes
 //      (base/recent_histogram.h), between a least and a most.
 //
-// So about one read in a hundred asks a replica more than it needs. The most is a bound on what a replica that stalls costs the reads that meet it: those are late
-// themselves, and raise the patience no further than that.
+// So about one read in a hundred asks a replica more than it needs. The most is a bound on what a replica
+// that stalls costs the reads that meet it: those are late themselves, and raise the patience no further
+// than that.
 #pragma once
 
 #include <algorithm>

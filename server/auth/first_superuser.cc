@@ -72,8 +72,7 @@ Task<void> make_first_superuser(FirstSuperuser whom, base::Reactor& reactor, bas
           logger.info("no superuser is made, there is one who can log in role={}", whom.name);
         else
           logger.warn(
-              "no superuser is made, another one can log in: the role and its password are not "
-              "used "
+              "no superuser is made, another one can log in: role and password are not used "
               "(reset_superuser would make it one all the same) role={}",
               whom.name);
         co_return;

@@ -116,8 +116,7 @@ const std::vector<OptionEntry>& option_table() {
        kPortMax,
        {},
        "Port for tetractl, /health, /ready and /metrics; browsers get a page at / that leads to "
-       "the "
-       "node's facts as JSON (HTTP)."},
+       "the node's facts as JSON (HTTP)."},
       {"admin_address",
        &Options::admin_address,
        0,
@@ -170,8 +169,7 @@ const std::vector<OptionEntry>& option_table() {
        {},
        "Make this role a superuser who can log in, once, if there is none yet: with the password "
        "of init_superuser_password_file, or of TETRAD_SUPERUSER_PASSWORD in the environment, or "
-       "one "
-       "that is made and printed."},
+       "one that is made and printed."},
       {"init_superuser_password_file",
        &Options::init_superuser_password_file,
        0,
