@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/signal_set.hpp>
 
 #include "replication/membership/node_life.h"
 #include "replication/node.h"
@@ -88,7 +87,7 @@ class NodeImpl final : public Node {
   // For a damaged store: the node ends, the folder of the store is removed, and main() opens the
   // node again.
   void renew_store(uint32_t store);
-  Result<NodeEnd> end_out_of_cluster();
+  Result<NodeEnd> end_out_of_cluster(bool was_signalled);
   // The first call counts. Clients are no longer let in, requests in flight get a second, then the
   // loops end.
   void stop(const std::string& reason);
@@ -138,7 +137,6 @@ class NodeImpl final : public Node {
   std::unique_ptr<AuditLog> audit_;                     // null: nothing is recorded
   std::optional<FirstSuperuser> first_superuser_;
   ThreadIoPool pool_;
-  std::unique_ptr<boost::asio::signal_set> signals_;
   // The stores' listeners share it.
   const std::shared_ptr<storage::CompactionLog> compactions_ =
       std::make_shared<storage::CompactionLog>(
@@ -175,8 +173,7 @@ class NodeImpl final : public Node {
   std::unique_ptr<AdminService> admin_;
   std::vector<std::unique_ptr<HttpServer>> http_;  // of all, and of what is public
   size_t shards_ready_ = 0;
-  // stopping_ is set once. Of the others several may hold: the node may be signalled while it
-  // leaves.
+  // stopping_ is set once. Of the others several may hold.
   bool stopping_ = false;
   base::MonotonicUs stop_began_us_ = 0;
   // The first error that ended the node; run() gives it.
@@ -184,7 +181,6 @@ class NodeImpl final : public Node {
   bool is_out_ = false, was_decommissioned_ = false;  // of its cluster; by order
   std::set<uint32_t> to_erase_;                       // stores, when all is closed
   std::set<uint32_t> hung_loops_;                     // of shards
-  bool was_signalled_ = false;
   std::vector<storage::StoreStatus> store_status_;  // by store, as last reported
 };
 

@@ -14,6 +14,7 @@
 #include "server/runtime/data_folder.h"
 #include "server/runtime/loop_watch.h"
 #include "server/runtime/running_mark.h"
+#include "server/runtime/stop_signals.h"
 
 namespace tetrad::server {
 
@@ -106,7 +107,7 @@ void NodeImpl::leave() {
 
 /// Everything is closed. One that was ordered to leave stays away; one that was replaced while it was
 /// away comes back as a new node.
-Result<NodeEnd> NodeImpl::end_out_of_cluster() {
+Result<NodeEnd> NodeImpl::end_out_of_cluster(bool was_signalled) {
   const std::string host = node_->self().to_string();
   const int64_t now_us = reactors_[0]->wall_time_us();
   if (was_decommissioned_) {
@@ -121,9 +122,9 @@ Result<NodeEnd> NodeImpl::end_out_of_cluster() {
   logger_.warn(
       "this node was taken out of its cluster while it was away and starts {} as a new "
       "one; delete its old data when nothing is missing host_id={} set_aside={}",
-      was_signalled_ ? "next time" : "again", host, aside);
+      was_signalled ? "next time" : "again", host, aside);
   // Who was asked to stop does not start again by itself.
-  return was_signalled_ ? NodeEnd::kStopped : NodeEnd::kTakenOut;
+  return was_signalled ? NodeEnd::kStopped : NodeEnd::kTakenOut;
 }
 
 // On the first shard's thread, from any part that cannot go on.
@@ -209,12 +210,8 @@ void NodeImpl::join_shards() {
 Result<NodeEnd> NodeImpl::run() {
   AsioReactor& reactor = *reactors_[0];
   // From here on a signal ends the node in an orderly way; a second one has no effect.
-  signals_ = std::make_unique<boost::asio::signal_set>(reactor.context(), SIGTERM, SIGINT);
-  signals_->async_wait([this](const boost::system::error_code& error, int signal) {
-    if (error) return;
-    was_signalled_ = true;
-    stop(signal == SIGTERM ? "SIGTERM" : "SIGINT");
-  });
+  StopSignals signals(reactor.context(),
+                      [this](int signal) { stop(signal == SIGTERM ? "SIGTERM" : "SIGINT"); });
   for (size_t i = 1; i < shards_.size(); ++i) {
     Shard& shard = *shards_[i];
     shard.replication->start();
@@ -252,7 +249,8 @@ Result<NodeEnd> NodeImpl::run() {
   if (fatal_error_) return std::unexpected(*fatal_error_);
   // The loop has ended, and its clock with it.
   logger_.info("stopped after_ms={}", (monotonic_now_us() - stop_began_us_) / 1000);
-  if (is_out_) return end_out_of_cluster();
+  const bool was_signalled = signals.end() != 0;
+  if (is_out_) return end_out_of_cluster(was_signalled);
   for (const uint32_t store : to_erase_) {
     TETRAD_TRY_VOID(erase_store(options_.data_directory, store));
     logger_.warn(
@@ -261,7 +259,7 @@ Result<NodeEnd> NodeImpl::run() {
         store);
   }
   // Who was asked to stop does not start again by itself.
-  return to_erase_.empty() || was_signalled_ ? NodeEnd::kStopped : NodeEnd::kRenewed;
+  return to_erase_.empty() || was_signalled ? NodeEnd::kStopped : NodeEnd::kRenewed;
 }
 
 }  // namespace tetrad::server
