@@ -14,9 +14,6 @@
 #include "storage/row/row_weight.h"
 #include "tests/simulation/support/tables.h"
 #include "tests/simulation/upkeep/scenarios.h"
-namespace tetrad::simulation {
-ScenarioResult run_throughput(uint64_t seed);
-}
 
 namespace tetrad::simulation {
 namespace {
@@ -31,12 +28,15 @@ constexpr uint32_t kUnitsPerS = 1'200;
 constexpr uint32_t kOtherUnitsPerS = 400;
 constexpr uint64_t kUnits = 5;  // of a request
 constexpr size_t kKeys = 2'000;
-constexpr size_t kWindow = 10;      // seconds
-constexpr double kMoment = 0.3;     // of a second: more than the throughput by so much
-constexpr double kFaultMoment = 1;  // the same where a holder has died or returned
+constexpr size_t kWindow = 10;   // seconds
+constexpr double kMoment = 0.3;  // of a second: more than the throughput by so much
+/// The same where a holder has died or returned: who lends from then on begins with a full bucket, which
+/// is a second's worth. (While nobody lent, less than the throughput was let in.)
+constexpr double kFaultMoment = 1 + kMoment;
 /// Until all know of a death: 18 heartbeats of 200 ms are missed, each node looks once in another 200 ms,
 /// and has sent a request to the dead one before, which it gives up after 200 ms.
 constexpr double kNoticed_s = 4.2;
+constexpr double kFullBucket_s = 2;  // then it is used up, and what is counted ends with a second
 constexpr uint64_t kOwed_s = 6;
 constexpr double kShareOfFirst = 0.8;
 constexpr uint64_t kTenMinutesEvery = 13;
@@ -356,7 +356,8 @@ class Metering {
     // The first seconds use what the buckets held.
     for (size_t i = 2; i + kWindow <= seconds.size(); ++i) {
       const auto from_s = static_cast<double>(i);
-      const bool is_faulty = is_near(faults_s_, from_s - kNoticed_s, from_s + kWindow);
+      const bool is_faulty =
+          is_near(faults_s_, from_s - kNoticed_s - kFullBucket_s, from_s + kWindow);
       double units = 0;
       for (size_t second = i; second < i + kWindow; ++second) units += seconds[second];
       if (units > kUnitsPerS * (kWindow + (is_faulty ? kFaultMoment : kMoment)))
