@@ -29,7 +29,31 @@ void adopt(const Listener::Shard& shard, const asio::ip::tcp& protocol, int nati
   shard.context.metrics.closed.add();
 }
 
+std::unexpected<Error> cannot_listen(const std::string& address, uint16_t port,
+                                     const boost::system::error_code& error) {
+  return fail(ErrorCode::kConfig,
+              "cannot listen for clients on {}:{}: {} (options rpc_address, native_port)", address,
+              port, error.message());
+}
+
+Result<void> bind_to(asio::ip::tcp::acceptor& acceptor, const std::string& address, uint16_t port) {
+  boost::system::error_code error;
+  const auto ip = asio::ip::make_address(address, error);
+  if (error) return fail(ErrorCode::kConfig, "'{}' is no IP address to listen on", address);
+  const asio::ip::tcp::endpoint endpoint(ip, port);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (error) return cannot_listen(address, port, error);
+  return {};
+}
+
 }  // namespace
+
+Result<void> check_free(asio::io_context& io, const std::string& address, uint16_t port) {
+  asio::ip::tcp::acceptor acceptor(io);
+  return bind_to(acceptor, address, port);
+}
 
 Listener::Listener(std::vector<Shard> shards, uint32_t connections_max, Logger logger)
     : shards_(std::move(shards)),
@@ -41,18 +65,11 @@ Listener::Listener(std::vector<Shard> shards, uint32_t connections_max, Logger l
 // May be called again after stop(), by `tetractl enablebinary`.
 Result<void> Listener::listen(const std::string& address, uint16_t port) {
   boost::system::error_code error, ignored;
-  const auto ip = asio::ip::make_address(address, error);
-  if (error) return fail(ErrorCode::kConfig, "'{}' is no IP address to listen on", address);
-  const asio::ip::tcp::endpoint endpoint(ip, port);
-  acceptor_.open(endpoint.protocol(), error);
-  if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor_.bind(endpoint, error);
-  if (!error) acceptor_.listen(4096, error);
-  if (error) {
+  const auto bound = bind_to(acceptor_, address, port);
+  if (bound) acceptor_.listen(4096, error);
+  if (!bound || error) {
     acceptor_.close(ignored);
-    return fail(ErrorCode::kConfig,
-                "cannot listen for clients on {}:{}: {} (options rpc_address, native_port)",
-                address, port, error.message());
+    return bound ? Result<void>(cannot_listen(address, port, error)) : bound;
   }
   // round_ lets a pending handler of an earlier listen() find out that it is too late.
   accept(++round_);

@@ -18,6 +18,10 @@
 
 namespace tetrad::server {
 
+/// Whether clients could be accepted there, before a node joins a cluster that could not serve any.
+/// Errors: kConfig with the address and the reason (in use, not of this machine).
+Result<void> check_free(boost::asio::io_context& io, const std::string& address, uint16_t port);
+
 /// Accepts clients and gives them to the shards in turn. Belongs to the first shard's thread.
 class Listener {
  public:
