@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-
 #include "replication/membership/node_life.h"
 #include "replication/node.h"
 #include "replication/rpc/shard_mailboxes.h"
@@ -81,6 +80,7 @@ class NodeImpl final : public Node {
   void shard_is_ready();
   // All shards are ready: the listener opens. Nothing before may reach a client.
   void serve();
+  void look_at_logins();
   // Out of the cluster: the node stops, and end_out_of_cluster() decides about its data when all is
   // closed.
   void leave();
@@ -181,7 +181,7 @@ class NodeImpl final : public Node {
   bool is_out_ = false, was_decommissioned_ = false;  // of its cluster; by order
   std::set<uint32_t> to_erase_;                       // stores, when all is closed
   std::set<uint32_t> hung_loops_;                     // of shards
-  std::vector<storage::StoreStatus> store_status_;  // by store, as last reported
+  std::vector<storage::StoreStatus> store_status_;    // by store, as last reported
 };
 
 }  // namespace tetrad::server

@@ -20,6 +20,13 @@ namespace tetrad::server {
 
 namespace {
 constexpr const char* kOutOfCluster = "out of the cluster";
+
+/// Said of a node that takes clients without passwords where roles have them; "": there are none.
+std::string open_door(const cql::RoleSet& roles) {
+  if (!roles.has_usable_superuser()) return "";
+  return "this node asks nobody for a password, though a superuser of the cluster has one: who "
+         "reaches it may do everything (option authenticator, the same for all nodes)";
+}
 }  // namespace
 
 std::string NodeImpl::health() const {
@@ -44,6 +51,10 @@ std::vector<std::string> NodeImpl::complaints() const {
   }
   const cql::QueryProcessor* const processor = shards_.front()->processor.get();
   if (processor == nullptr || processor->schema() == nullptr) return lines;
+  if (!has_authentication(options_)) {
+    if (auto said = open_door(*processor->schema()->roles()); !said.empty())
+      lines.push_back(std::move(said));
+  }
   for (const auto& [key, object] : processor->schema()->unreadable())
     lines.push_back(
         fmt::format("the schema of {} does not read: {}", object.title(), object.reason));
@@ -71,14 +82,9 @@ void NodeImpl::serve() {
                                                         first.random, *first.processor,
                                                         node_->meta(), logger_.named("auth")));
     first_superuser_.reset();
-  } else if (has_authentication(options_)) {
+  } else {
     constexpr int64_t kRolesKnownUs = 3'000'000;  // a new node learns them from the others
-    reactors_[0]->call_at(reactors_[0]->now_us() + kRolesKnownUs, [this] {
-      const cql::SchemaPtr schema = shards_[0]->processor->schema();
-      if (schema == nullptr || schema->roles()->has_usable_superuser()) return;
-      logger_.warn(
-          "no superuser can log in: stop the node and start it with --init-superuser NAME");
-    });
+    reactors_[0]->call_at(reactors_[0]->now_us() + kRolesKnownUs, [this] { look_at_logins(); });
   }
   logger_.info(
       "serving address={} native_port={} admin_port={} shards={} host_id={} data_directory={}",
@@ -88,6 +94,19 @@ void NodeImpl::serve() {
     logger_.info("one of {} cores serves; a new data directory started with --shards N uses N",
                  usable_cores());
   logger_.info("Startup complete");  // harnesses of tests wait for these words in Cassandra's log
+}
+
+/// Whether roles that can log in and what this node asks of clients fit each other.
+void NodeImpl::look_at_logins() {
+  const cql::SchemaPtr schema = shards_[0]->processor->schema();
+  if (schema == nullptr) return;
+  if (!has_authentication(options_)) {
+    if (const auto said = open_door(*schema->roles()); !said.empty()) logger_.warn("{}", said);
+  } else if (!schema->roles()->has_usable_superuser()) {
+    logger_.warn(
+        "no superuser can log in: stop the node and start it with --init-superuser NAME (in a "
+        "container: TETRAD_SUPERUSER and TETRAD_SUPERUSER_PASSWORD)");
+  }
 }
 
 /// Out of the cluster: by the operator's order, or while it was away. Of an order the mark is there

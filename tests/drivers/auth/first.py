@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import tempfile
+import urllib.request
 from pathlib import Path
 
 from cassandra.auth import PlainTextAuthProvider
@@ -97,6 +98,12 @@ def main():
     (name, password), = printed(node)
     check(name == "eve" and gets_in("eve", password) and gets_in("bob", "from a file"), "another role is made a superuser")
     check(says("eve", password, "CREATE ROLE who") == "", "and has a superuser's rights")
+    node.stop()
+    node.options = ()
+    node.start()
+    wait_until("a warning", lambda: "asks nobody for a password" in node.log())
+    with urllib.request.urlopen("http://%s:9180/health" % ADDRESS, timeout=5) as health:
+        check(b"asks nobody for a password" in health.read(), "health tells that roles are of no use")
     node.stop()
     node = Node(top, ADDRESS)
     check(gets_in("cassandra", "cassandra") and gets_in("anybody", "anything"), "credentials where nobody has to log in")
