@@ -435,6 +435,13 @@ Result<void> NodeImpl::open_disk_keys() {
   disk_keys_ = std::move(*keys);
   // A key that is missing is noticed here, and not by the first read of an old file.
   TETRAD_TRY_VOID(storage::check_encrypted_files(options_.data_directory, *disk_keys_));
+  const auto renewed = storage::renew_encrypted_files(options_.data_directory, *disk_keys_);
+  if (!renewed) {
+    logger_.warn("files stay under an older key error={}", renewed.error().message);
+  } else if (*renewed != 0) {
+    logger_.info("files were under an older key renewed={} key={}", *renewed,
+                 disk_keys_->of_new_files().id);
+  }
   files_ = storage::make_encrypted_files(nullptr, disk_keys_);
   logger_.info("new files are encrypted key={} keys={}", disk_keys_->of_new_files().id,
                disk_keys_->all().size());

@@ -17,8 +17,12 @@
 #include "storage/encryption/encrypted_files.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <unistd.h>
 
 #include <rocksdb/file_system.h>
 
@@ -439,6 +443,37 @@ Result<void> for_each_file(const std::string& directory, Look look) {
   return {};
 }
 
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags)
+      : number_(::open(path.c_str(), flags | O_CLOEXEC)) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number() const { return number_; }
+
+ private:
+  const int number_;
+};
+
+Result<void> overwrite_start(const std::string& file, BytesView bytes) {
+  const Descriptor opened(file, O_WRONLY);
+  const bool done = opened.number() >= 0 && ::pwrite(opened.number(), bytes.data(), bytes.size(),
+                                                     0) == static_cast<ssize_t>(bytes.size());
+  if (!done) return fail(ErrorCode::kIo, "cannot write {}: {}", file, std::strerror(errno));
+  return {};
+}
+
+/// One call for the whole file system: there may be thousands of files.
+Result<void> sync_all(const std::string& directory) {
+  const Descriptor opened(directory, O_RDONLY | O_DIRECTORY);
+  if (opened.number() < 0 || ::syncfs(opened.number()) != 0)
+    return fail(ErrorCode::kIo, "cannot sync {}: {}", directory, std::strerror(errno));
+  return {};
+}
+
 }  // namespace
 
 std::shared_ptr<rocksdb::FileSystem> make_encrypted_files(
@@ -474,6 +509,22 @@ Result<void> check_encrypted_files(const std::string& directory, const DiskKeys&
         if (opened || opened.error().code == ErrorCode::kCorruption) return {};
         return std::unexpected(opened.error());
       });
+}
+
+Result<uint64_t> renew_encrypted_files(const std::string& directory, const DiskKeys& keys) {
+  uint64_t renewed = 0;
+  TETRAD_TRY_VOID(for_each_file(
+      directory, [&](const std::string& file, BytesView first, uint64_t bytes) -> Result<void> {
+        if (file_kind(first, bytes) != FileKind::kEncrypted) return {};
+        const auto master = master_key_of(first, file);
+        if (!master || master->fingerprint == keys.of_new_files().fingerprint) return {};
+        const auto key = open_file_header(first, keys, file);
+        if (!key) return {};
+        ++renewed;
+        return overwrite_start(file, renew_file_header(keys, *key));
+      }));
+  if (renewed != 0) TETRAD_TRY_VOID(sync_all(directory));
+  return renewed;
 }
 
 }  // namespace tetrad::storage

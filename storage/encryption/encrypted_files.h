@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RocksDB's files, encrypted (file_header.h) as they are written and decrypted as they are read.
 // Every file that a database makes is encrypted, whatever is in it; files that were there before
-// stay as they are until a compaction replaces them. Offsets and sizes that a database asks for are
+// stay plain until a compaction replaces them. Offsets and sizes that a database asks for are
 // those of the content alone.
 //
 // A file that a power cut has left without its header, or with zeros in its place, is an empty one:
@@ -35,6 +35,11 @@ struct FileCount {
 /// Errors: kIo.
 using FileCounts = std::map<std::string, FileCount>;
 Result<FileCounts> count_encrypted_files(const std::string& directory);
+
+/// Writes the headers of files anew that are under an older key, so that its line can go; their content
+/// stays as it is. Before a database is open there. A file whose header is damaged is left as it is.
+/// Blocks. Returns how many. Errors: kIo.
+Result<uint64_t> renew_encrypted_files(const std::string& directory, const DiskKeys& keys);
 
 /// Whether each file there can be read with the keys: a database opens its files when it needs
 /// them, which may be much later. A damaged header does not count: that is found as other damage

@@ -69,6 +69,28 @@ bool unwrap(const DiskKeys& keys, const DiskKey& master, BytesView header, uint8
   return EVP_DecryptFinal_ex(context.get(), to, &size) == 1;
 }
 
+/// All but the file's key, with a new nonce: a master key wraps two keys under one nonce never.
+Bytes begin_header(const DiskKeys& keys) {
+  const DiskKey& master = keys.of_new_files();
+  Bytes header(kFileHeaderBytes, '\0');
+  std::memcpy(header.data(), kMagic.data(), kMagic.size());
+  header[kVersionAt] = static_cast<char>(kVersion);
+  header[kCipherAt] = static_cast<char>(kCipher);
+  base::store_big_endian(header.data() + kIdSizeAt, static_cast<uint16_t>(master.id.size()));
+  std::memcpy(header.data() + kIdAt, master.id.data(), master.id.size());
+  base::store_big_endian(header.data() + kFingerprintAt, master.fingerprint);
+  keys.draw(at(header, kNonceAt), kNonceBytes);
+  return header;
+}
+
+void end_header(const DiskKeys& keys, const FileKey& key, Bytes& header) {
+  std::array<uint8_t, kWrappedBytes> content;
+  std::memcpy(content.data(), key.secret.data(), key.secret.size());
+  std::memcpy(content.data() + key.secret.size(), key.counter.data(), key.counter.size());
+  wrap(keys, keys.of_new_files(), content.data(), header);
+  OPENSSL_cleanse(content.data(), content.size());
+}
+
 }  // namespace
 
 FileKey::~FileKey() {
@@ -88,22 +110,16 @@ FileKind file_kind(BytesView first, uint64_t file_bytes) {
 }
 
 Bytes make_file_header(const DiskKeys& keys, FileKey& key) {
-  const DiskKey& master = keys.of_new_files();
-  Bytes header(kFileHeaderBytes, '\0');
-  std::memcpy(header.data(), kMagic.data(), kMagic.size());
-  header[kVersionAt] = static_cast<char>(kVersion);
-  header[kCipherAt] = static_cast<char>(kCipher);
-  base::store_big_endian(header.data() + kIdSizeAt, static_cast<uint16_t>(master.id.size()));
-  std::memcpy(header.data() + kIdAt, master.id.data(), master.id.size());
-  base::store_big_endian(header.data() + kFingerprintAt, master.fingerprint);
-  keys.draw(at(header, kNonceAt), kNonceBytes);
+  Bytes header = begin_header(keys);
   keys.draw(key.secret.data(), key.secret.size());
   keys.draw(key.counter.data(), key.counter.size());
-  std::array<uint8_t, kWrappedBytes> content;
-  std::memcpy(content.data(), key.secret.data(), key.secret.size());
-  std::memcpy(content.data() + key.secret.size(), key.counter.data(), key.counter.size());
-  wrap(keys, master, content.data(), header);
-  OPENSSL_cleanse(content.data(), content.size());
+  end_header(keys, key, header);
+  return header;
+}
+
+Bytes renew_file_header(const DiskKeys& keys, const FileKey& key) {
+  Bytes header = begin_header(keys);
+  end_header(keys, key, header);
   return header;
 }
 

@@ -20,7 +20,8 @@
 //            under the key "k1" of the bytes 1 to 32, where all that is drawn is 01
 //
 // Key and counter are drawn for each file, so no key stream is ever used twice: a file is written
-// once, from its start to its end, and what replaces it has another key. The tag makes an altered
+// once, from its start to its end, and what replaces it has another key. When the master key changes
+// the header alone is written anew; what is of use of it lies in one sector of a disk. The tag makes an altered
 // header show; the content has RocksDB's checksums.
 #pragma once
 
@@ -64,6 +65,8 @@ FileKind file_kind(base::BytesView first, uint64_t file_bytes);
 
 /// Draws a key for a new file. The bytes are kFileHeaderBytes.
 base::Bytes make_file_header(const DiskKeys& keys, FileKey& key);
+/// Of a file that is there, under the key of new files: its content stays as it is.
+base::Bytes renew_file_header(const DiskKeys& keys, const FileKey& key);
 
 /// The master key that an encrypted file names; nobody has compared the tag yet.
 struct MasterKeyName {

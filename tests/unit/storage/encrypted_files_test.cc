@@ -178,6 +178,38 @@ TEST_CASE("files are written encrypted and read as they were") {
   CHECK(files->NewRandomRWFile(name + "4", kFile, &in_place, nullptr).IsNotSupported());
 }
 
+TEST_CASE("files of an older key are read under the newest alone when their headers are renewed") {
+  const TemporaryFolder folder;
+  const auto old_keys = keys_of(line_of("old", 1)), new_keys = keys_of(line_of("new", 2));
+  const auto both = keys_of(line_of("new", 2) + line_of("old", 1));
+  const Bytes content(10'000, 'x');
+  std::filesystem::create_directory(folder.path() + "/below");
+  for (const char* name : {"/a", "/below/b"})
+    write(*make_encrypted_files(nullptr, old_keys), folder.path() + name, content);
+  write(*make_encrypted_files(nullptr, both), folder.path() + "/new", content);
+  write(*rocksdb::FileSystem::Default(), folder.path() + "/plain", content);
+  const Bytes before = bytes_of(folder.path() + "/a");
+  // What is damaged stays as it is, for its store to find.
+  write(*make_encrypted_files(nullptr, old_keys), folder.path() + "/damaged", content);
+  std::fstream damaged(folder.path() + "/damaged", std::ios::in | std::ios::out | std::ios::binary);
+  damaged.seekp(70).write("damage", 6);
+  damaged.close();
+  const Bytes was_damaged = bytes_of(folder.path() + "/damaged");
+
+  CHECK(renew_encrypted_files(folder.path(), *both).value() == 2);
+  CHECK(renew_encrypted_files(folder.path(), *both).value() == 0);
+  for (const char* name : {"/a", "/below/b", "/new"})
+    CHECK(read(*make_encrypted_files(nullptr, new_keys), folder.path() + name) == content);
+  CHECK(bytes_of(folder.path() + "/plain") == content);
+  CHECK(bytes_of(folder.path() + "/damaged") == was_damaged);
+  const Bytes after = bytes_of(folder.path() + "/a");
+  REQUIRE(after.size() == before.size());
+  CHECK(after.substr(kFileHeaderBytes) == before.substr(kFileHeaderBytes));
+  // The nonce is another one.
+  CHECK(after.substr(52, 12) != before.substr(52, 12));
+  CHECK(check_encrypted_files(folder.path(), *both));
+}
+
 TEST_CASE("keys are told apart, and what lacks one says which") {
   const TemporaryFolder folder;
   const std::string name = folder.path() + "/a";
