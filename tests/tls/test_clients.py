@@ -170,6 +170,15 @@ def test_certificates_of_clients(start, ours, theirs):
     node.expect_log("the certificate of the peer is refused: unable to get local issuer certificate", "CN=alice", "Tetrad authority")
 
 
+def test_names_that_a_renewed_certificate_lacks_are_told(tmp_path):
+    folder = certificates(tmp_path / "renewed", "127.0.37.41,node.example,::1,127.0.37.42")
+    said = tetractl("certificates", folder, "127.0.37.41,127.0.37.42", "--renew")
+    lost = [line for line in said.splitlines() if "is not good for" in line]
+    path = folder / "127.0.37.41.pem"
+    assert lost == ["%s is not good for %s any more: say all names of a node, with commas" % (path, name) for name in ("node.example", "::1")]
+    assert "is not good for" not in tetractl("certificates", folder, "127.0.37.41,127.0.37.42,more.example", "--renew")
+
+
 def test_certificates_are_read_again(top, start):
     folder = certificates(top / "renewed", "127.0.37.41")
     node = start(*server_options(folder))

@@ -229,6 +229,47 @@ Result<Pair> authority_in(const std::string& directory, std::vector<std::string>
   return authority;
 }
 
+/// Of four or sixteen bytes.
+std::string address_text(const unsigned char* bytes, size_t size) {
+  boost::asio::ip::address_v4::bytes_type four;
+  boost::asio::ip::address_v6::bytes_type sixteen;
+  if (size == four.size()) {
+    std::memcpy(four.data(), bytes, size);
+    return boost::asio::ip::address_v4(four).to_string();
+  }
+  if (size != sixteen.size()) return "?";
+  std::memcpy(sixteen.data(), bytes, size);
+  return boost::asio::ip::address_v6(sixteen).to_string();
+}
+
+using Names = std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>>;
+
+/// What the certificate in the file is good for and the new one is not; of one that does not read, nothing.
+std::vector<std::string> names_lost(const std::string& path, X509* now) {
+  const Bio file(BIO_new_file(path.c_str(), "r"));
+  Certificate old;
+  if (file != nullptr) old.reset(PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
+  ERR_clear_error();
+  std::vector<std::string> lost;
+  if (old == nullptr) return lost;
+  const Names names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(old.get(), NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
+    const ASN1_STRING* const text = name->type == GEN_DNS ? name->d.dNSName : name->d.iPAddress;
+    if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;
+    const unsigned char* const bytes = ASN1_STRING_get0_data(text);
+    const auto size = static_cast<size_t>(ASN1_STRING_length(text));
+    if (name->type == GEN_DNS) {
+      std::string host(reinterpret_cast<const char*>(bytes), size);
+      if (X509_check_host(now, host.data(), host.size(), 0, nullptr) != 1) lost.push_back(host);
+    } else if (X509_check_ip(now, bytes, size, 0) != 1) {
+      lost.push_back(address_text(bytes, size));
+    }
+  }
+  return lost;
+}
+
 }  // namespace
 
 Result<CertificateFiles> make_certificates(const CertificateOrder& order) {
@@ -268,6 +309,8 @@ Result<CertificateFiles> make_certificates(const CertificateOrder& order) {
   TETRAD_TRY(const auto authority, authority_in(order.directory, out.made));
   for (const Wanted& one : wanted) {
     TETRAD_TRY(const auto pair, make_pair(one.content, &authority));
+    for (const std::string& name : names_lost(one.certificate, pair.certificate.get()))
+      out.lost.push_back({one.certificate, name});
     TETRAD_TRY_VOID(write_pair(pair, one.certificate, one.key));
     out.made.insert(out.made.end(), {one.certificate, one.key});
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +27,8 @@ struct CertificateOrder {
 struct CertificateFiles {
   std::vector<std::string> made;
   std::vector<std::string> kept;  // certificates that were there
+  /// Certificates, each with a name or address that it is not good for any more.
+  std::vector<std::pair<std::string, std::string>> lost;
 };
 
 /// Makes `ca.pem` and `ca-key.pem` unless they are there, and for each node and client NAME.pem and

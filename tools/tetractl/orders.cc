@@ -325,12 +325,18 @@ int make_certificates(AdminClient&, const Invocation& call) {
   const auto made = make_certificates(order);
   if (!made) throw NodeError(made.error().message);
   if (call.as_json) {
-    fmt::print("{}\n", json({{"made", made->made}, {"kept", made->kept}}).dump(2));
+    json out = {{"made", made->made}, {"kept", made->kept}, {"lost", json::array()}};
+    for (const auto& [path, name] : made->lost)
+      out["lost"].push_back({{"certificate", path}, {"name", name}});
+    fmt::print("{}\n", out.dump(2));
     return 0;
   }
   for (const std::string& path : made->kept)
     fmt::print("kept {}, which was there (--renew makes it anew)\n", path);
   for (const std::string& path : made->made) fmt::print("made {}\n", path);
+  for (const auto& [path, name] : made->lost)
+    fmt::print("{} is not good for {} any more: say all names of a node, with commas\n", path,
+               name);
   // Said each time: the key is what makes a node one of the cluster.
   fmt::print("Keep {}/ca-key.pem where no node is: whoever has it makes nodes.\n", order.directory);
   return 0;
