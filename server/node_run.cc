@@ -45,6 +45,7 @@ std::string NodeImpl::health() const {
 /// Runs on the first shard, whose schema this is.
 std::vector<std::string> NodeImpl::complaints() const {
   std::vector<std::string> lines;
+  if (certificates_ != nullptr) lines = certificates_->complaints();
   if (audit_ != nullptr && !audit_->failure().empty()) {
     lines.push_back(fmt::format("the audit log cannot be written, statements are refused: {}",
                                 audit_->failure()));

@@ -206,6 +206,20 @@ void CertificateWatch::looked(const std::vector<Result<bool>>& results, const Do
   done(is_well, std::move(lines));
 }
 
+std::vector<std::string> CertificateWatch::complaints() const {
+  std::vector<std::string> lines;
+  const int64_t now_s = reactor_.wall_time_us() / 1'000'000;
+  for (const Watched& watched : watched_) {
+    if (!watched.last_error.empty())
+      lines.push_back(fmt::format("certificates of {} do not read, those from before hold: {}",
+                                  watched.whose, watched.last_error));
+    if (watched.credentials->current()->not_after_s() <= now_s)
+      lines.push_back(fmt::format("the certificate of {} has expired: {}", watched.whose,
+                                  watched.credentials->files().certificate));
+  }
+  return lines;
+}
+
 void CertificateWatch::look_at_dates(const Watched& watched) const {
   const auto current = watched.credentials->current();
   const int64_t now_s = reactor_.wall_time_us() / 1'000'000;

@@ -45,6 +45,9 @@ class CertificateWatch {
   ~CertificateWatch();
   void start();
   void reload_now(Done done);
+  /// For an operator: files that did not read when they were looked at last, and certificates that have
+  /// expired.
+  std::vector<std::string> complaints() const;
   /// When each certificate expires.
   void register_metrics(base::MetricsRegistry& metrics);
 

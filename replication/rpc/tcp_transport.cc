@@ -86,8 +86,44 @@ struct Shared {
   Incoming* receiving = nullptr;  // whose message is handed over
   bool is_malformed = false;      // that message
   Logger logger;
+  base::Reactor* reactor = nullptr;
   bool closed = false;
+
+  /// Who is refused tries again all the time: of each address and reason one line a minute, with how
+  /// many there were since the last one.
+  void say_refused(const std::string& from, const std::string& why, base::MonotonicUs now_us);
+
+ private:
+  struct Refusals {
+    base::MonotonicUs said_us = 0;
+    uint64_t unsaid = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Refusals> refusals_;
 };
+
+void Shared::say_refused(const std::string& from, const std::string& why,
+                         base::MonotonicUs now_us) {
+  constexpr int64_t kSayAgainUs = 60'000'000;
+  constexpr size_t kKept = 100;
+  const auto is_old = [&](const auto& entry) {
+    return now_us >= entry.second.said_us + kSayAgainUs;
+  };
+  std::pair<std::string, std::string> key(from, why);
+  if (refusals_.size() >= kKept && !refusals_.contains(key)) {
+    std::erase_if(refusals_, is_old);
+    // Strangers may have any number of addresses: all others count as one.
+    if (refusals_.size() >= kKept) key = {"", ""};
+  }
+  const auto [entry, is_new] = refusals_.try_emplace(key);
+  Refusals& refusals = entry->second;
+  if (!is_new && !is_old(*entry)) {
+    ++refusals.unsaid;
+    return;
+  }
+  logger.warn("internode connection refused from={} reason={} not_logged_before={}", from, why,
+              refusals.unsaid);
+  refusals = {now_us, 0};
+}
 
 /// Names are the peers' own: beyond the bound those without a connection are forgotten, so that
 /// there are never many more than connections.
@@ -170,8 +206,7 @@ void Incoming::end(const std::string& why) {
   error_code ignored;
   if (!why.empty()) {
     const auto remote = socket.remote_endpoint(ignored);
-    owner->logger.warn("internode connection refused from={} reason={}",
-                       remote.address().to_string(), why);
+    owner->say_refused(remote.address().to_string(), why, owner->reactor->now_us());
   }
   socket.close(ignored);
   owner->incoming.erase(shared_from_this());
@@ -188,6 +223,7 @@ class TcpTransportImpl final : public TcpTransport {
         shared_(std::make_shared<Shared>()),
         acceptor_(std::make_shared<tcp::acceptor>(io)) {
     shared_->logger = logger_;
+    shared_->reactor = &reactor_;
   }
 
   // Handlers see `closed` and do nothing any more.

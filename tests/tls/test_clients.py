@@ -7,6 +7,7 @@ import socket
 import ssl
 import subprocess
 import time
+import urllib.request
 
 import pytest
 from cassandra import Unauthorized
@@ -193,6 +194,8 @@ def test_certificates_are_read_again(top, start):
         (folder / "127.0.37.41.pem").write_text("nothing\n")
         assert "holds no certificate" in tetractl("-h", node.address, "reload-certificates", fails=True)
         node.expect_log("certificates do not read, those from before hold")
+        with urllib.request.urlopen("http://%s:9180/health" % node.address, timeout=5) as health:
+            assert b"certificates of clients do not read, those from before hold: " in health.read()
         assert serial_of(node.address, context) == second
         certificates(folder, "127.0.37.41", "--renew")
         # By itself.

@@ -16,6 +16,22 @@
 
 namespace tetrad::replication {
 
+namespace {
+
+/// Keeps its lines.
+class KeptLines final : public base::LogSink {
+ public:
+  void write(base::LogLevel, std::string_view, std::string_view line) override {
+    lines.emplace_back(line);
+  }
+  base::LogLevel level() const override { return base::LogLevel::kWarn; }
+  void set_level(base::LogLevel) override {}
+
+  std::vector<std::string> lines;
+};
+
+}  // namespace
+
 TEST_CASE("messages arrive whole and in order over TCP") {
   Loop loop;
   auto a = loop.open(), b = loop.open();
@@ -229,6 +245,35 @@ TEST_CASE("a stranger on the internode port is shown out, others are served on")
   CHECK(loop.run_until([&] { return ended; }));
   a->send(at(*b), "hello", Lane::kRequests);
   CHECK(loop.run_until([&] { return received == 1; }));
+}
+
+TEST_CASE("who is refused again and again is told of once a minute") {
+  Loop loop;
+  const auto log = std::make_shared<KeptLines>();
+  TcpTransportOptions options;
+  options.listen_port = 0;
+  const auto opened = TcpTransport::open(loop.io, loop.reactor, options, Logger(log, "rpc"));
+  REQUIRE(opened);
+  const auto be_refused = [&](const std::string& said) {
+    boost::asio::ip::tcp::socket stranger(loop.io);
+    stranger.connect({boost::asio::ip::make_address("127.0.0.1"), (*opened)->port()});
+    boost::asio::write(stranger, boost::asio::buffer(said));
+    bool ended = false;
+    char byte;
+    stranger.async_read_some(
+        boost::asio::buffer(&byte, 1),
+        [&](const boost::system::error_code& error, size_t) { ended = static_cast<bool>(error); });
+    CHECK(loop.run_until([&] { return ended; }));
+  };
+  for (int i = 0; i < 20; ++i) be_refused("GET / HTTP/1.1\r\n\r\n");
+  REQUIRE(log->lines.size() == 1);
+  CHECK(log->lines[0].ends_with("not_logged_before=0"));
+  be_refused("\x16\x03\x01 another reason");
+  CHECK(log->lines.size() == 2);
+  loop.reactor.advance_us(60'000'000);
+  be_refused("GET / HTTP/1.1\r\n\r\n");
+  REQUIRE(log->lines.size() == 3);
+  CHECK(log->lines[2].ends_with("not_logged_before=19"));
 }
 
 TEST_CASE("a transport may be destroyed with everything under way") {
