@@ -2,6 +2,7 @@
 #include "replication/membership/leaving.h"
 
 #include <algorithm>
+#include <set>
 
 #include "partitioner/topology.h"
 #include "replication/meta/placed_in.h"
@@ -87,11 +88,50 @@ Result<void> check_leaving(const MetaState& state, HostId host, bool dead, const
     result =
         fail(ErrorCode::kUnavailable,
              "physical partition {} of {}.{} has {} of {} replicas alive and needs {} to be "
-             "rebuilt; start the others first",
+             "rebuilt; start the others first (if they are gone for good: `tetractl "
+             "remove-lost-nodes`)",
              tablet.id.value, table.keyspace, table.name, std::popcount(alive & unmet->members),
              std::popcount(unmet->members), unmet->count);
   });
   return result;
+}
+
+Result<LossWith> check_lost(const MetaState& state, const std::vector<HostId>& hosts,
+                            const IsLive& is_live) {
+  constexpr size_t kNamed = 1'000;
+  const std::set<HostId> lost(hosts.begin(), hosts.end());
+  for (const HostId& host : lost) {
+    const NodeInfo* node = state.node(host);
+    if (node == nullptr) return fail(ErrorCode::kNotFound, "there is no node {}", host.to_string());
+    if (node->state == NodeState::kRemoved)
+      return fail(ErrorCode::kConflict, "node {} has been removed already", host.to_string());
+    if (is_live(host))
+      return fail(ErrorCode::kConflict, "node {} ({}) is alive: nothing of it is lost",
+                  host.to_string(), node->address);
+  }
+  LossWith out;
+  for (const auto& [id, table] : state.tables) {
+    for (const partitioner::Tablet& tablet : table->tablets.tablets()) {
+      const auto is_left = [&](const StoreAddress& one) { return !lost.contains(one.host); };
+      const Members left = members_that(tablet.replicas, is_left);
+      if (left == all_of(tablet.replicas) && std::ranges::all_of(tablet.new_replicas, is_left))
+        continue;
+      ++out.partitions;
+      if (closing(state.data_centers.get(), tablet.replicas).is_met_by(left)) continue;
+      ++out.in_doubt;
+      if (left == 0) ++out.without_any;
+      if (out.named.size() < kNamed)
+        out.named.push_back(
+            fmt::format("{}.{}: physical partition {}, tokens {} to {}, {} of {} replicas are left",
+                        table->keyspace, table->name, tablet.id.value, tablet.range.start.token,
+                        tablet.range.end.token, std::popcount(left), tablet.replicas.size()));
+    }
+  }
+  if (out.in_doubt == 0)
+    return fail(ErrorCode::kConflict,
+                "nothing would be lost: take them out one after the other, by `tetractl "
+                "remove-node`");
+  return out;
 }
 
 CopiesWithout copies_without(const MetaState& state, HostId host) {

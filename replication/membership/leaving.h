@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "replication/meta/meta_state.h"
 
@@ -21,6 +22,19 @@ size_t replicas_on(const MetaState& state, HostId host);
 /// kNotFound, kConflict (another is leaving, or it is alive), kUnavailable (too few members of a
 /// tablet are alive to rebuild it), with sentences for the operator.
 Result<void> check_leaving(const MetaState& state, HostId host, bool dead, const IsLive& is_live);
+
+/// What goes with nodes that are gone for good.
+struct LossWith {
+  size_t partitions = 0;           // physical partitions that lose members
+  size_t in_doubt = 0;             // of these: too few are left to have all that was acknowledged
+  size_t without_any = 0;          // of these: no member is left, all rows are lost
+  std::vector<std::string> named;  // those in doubt, the first of them
+};
+/// Whether an operator may give up these nodes. Errors: kNotFound; kConflict: one is alive or removed
+/// already, or nothing would be lost, so that they may leave one by one. The others decide: no
+/// keyspace may be without a node.
+Result<LossWith> check_lost(const MetaState& state, const std::vector<HostId>& hosts,
+                            const IsLive& is_live);
 
 /// What the rows in the data center of a node lose when it leaves. Dead nodes count, too: they come
 /// back.

@@ -28,6 +28,9 @@
 //                                            bound to them; searches for the nearest
 //                                            vectors, and indexes on vectors; views with
 //                                            conditions, which would get all rows before
+//   11      5, 5                     4       lost nodes are removed (RemoveLostNodes): asked is what
+//                                            the others read, since the lost ones are given no new
+//                                            program any more
 //
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
@@ -56,8 +59,9 @@ inline constexpr ClusterFormat kFormatMasks = 10;
 inline constexpr ClusterFormat kFormatAddressGroups = 10;
 inline constexpr ClusterFormat kFormatNearest = 10;
 inline constexpr ClusterFormat kFormatViewConditions = 10;
+inline constexpr ClusterFormat kFormatLostNodes = 11;
 /// What this program reads and, once all nodes do, writes.
-inline constexpr ClusterFormat kFormatNewest = kFormatThroughput;
+inline constexpr ClusterFormat kFormatNewest = kFormatLostNodes;
 
 /// The number that commands and the image begin with; it rises where their bytes change.
 inline constexpr uint8_t kMetaEncodingFirst = 3, kMetaEncodingNumbered = 4;

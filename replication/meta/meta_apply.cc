@@ -27,6 +27,8 @@ using partitioner::TabletStage;
 // applied twice. It must hold those of all proposals that may still be repeated.
 constexpr size_t kOutcomesKept = 512;
 
+using Set = std::vector<StoreAddress>;
+
 // Of those that may get replicas: neither leaving nor removed.
 std::vector<partitioner::RingNode> ring_nodes(const MetaState& state) {
   std::vector<partitioner::RingNode> nodes;
@@ -131,6 +133,84 @@ Result<void> apply(MetaState& state, const SetNodeState& body, MetaIndex) {
     return fail(ErrorCode::kConflict, "host {} still has replicas", body.host.to_string());
   now = body.state;
   state.look_at_nodes();
+  return {};
+}
+
+/// With the members that are not lost, in the stage in which all of it is read from all of them. What
+/// is still being filled counts only where there is nobody else.
+Set survivors_of(const Tablet& tablet, const std::set<HostId>& lost) {
+  const auto staying = [&](Set set) {
+    std::erase_if(set, [&](const StoreAddress& member) { return lost.contains(member.host); });
+    return set;
+  };
+  Set left = staying(tablet.replicas);
+  const bool is_filled =
+      tablet.stage == TabletStage::kReadNew || tablet.stage == TabletStage::kWriteNew;
+  if (!is_filled && !left.empty()) return left;
+  for (const StoreAddress& member : staying(tablet.new_replicas))
+    if (std::ranges::find(left, member) == left.end()) left.push_back(member);
+  return left;
+}
+
+/// New members of a tablet that has lost all of its own.
+Result<Set> members_anew(const MetaState& state, const TableInfo& table, const Tablet& tablet) {
+  const partitioner::Ring ring(nodes_for(placed_in(state, table.keyspace), ring_nodes(state)));
+  Tablet none = tablet;
+  none.replicas.clear();
+  Set chosen = partitioner::desired_replicas(ring, none, partitioner::kReplicasPerDataCenter, {},
+                                             state.load);
+  if (chosen.empty())
+    return fail(ErrorCode::kConflict,
+                "keyspace {} would have no node: drop it, or ALTER it to other data centers, first",
+                table.keyspace);
+  return chosen;
+}
+
+Result<void> remove_members(MetaState& state, const TableInfo& before,
+                            const std::set<HostId>& lost) {
+  auto table = std::make_shared<TableInfo>(before);
+  bool is_changed = false;
+  for (const Tablet& known : before.tablets.tablets()) {
+    const auto is_lost = [&](const StoreAddress& member) { return lost.contains(member.host); };
+    if (std::ranges::none_of(known.replicas, is_lost) &&
+        std::ranges::none_of(known.new_replicas, is_lost))
+      continue;
+    Tablet tablet = known;
+    tablet.replicas = survivors_of(known, lost);
+    if (tablet.replicas.empty()) {
+      TETRAD_TRY(tablet.replicas, members_anew(state, before, known));
+    }
+    tablet.new_replicas = tablet.replicas;
+    tablet.stage = TabletStage::kReadNew;
+    tablet.epoch = SetEpoch{known.epoch.value + 1};
+    TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
+    is_changed = true;
+  }
+  if (is_changed) state.put_table(std::move(table));
+  return {};
+}
+
+Result<void> apply(MetaState& state, const RemoveLostNodes& body, MetaIndex) {
+  const std::set<HostId> lost(body.hosts.begin(), body.hosts.end());
+  for (const HostId& host : lost) {
+    const auto known = state.nodes.find(host);
+    if (known == state.nodes.end())
+      return fail(ErrorCode::kNotFound, "no host {}", host.to_string());
+    if (known->second.state == NodeState::kRemoved)
+      return fail(ErrorCode::kConflict, "host {} was removed", host.to_string());
+    known->second.state = NodeState::kRemoved;
+  }
+  if (lost.empty() || ring_nodes(state).empty())
+    return fail(ErrorCode::kConflict, "no node would stay");
+  // Whoever stays has to read this command; what the lost ones read does not count.
+  for (const auto& [host, node] : state.nodes)
+    if (node.state != NodeState::kRemoved && node.format < kFormatLostNodes)
+      return fail(ErrorCode::kConflict, "node {} has a program that does not know of lost nodes",
+                  node.address);
+  state.look_at_nodes();
+  std::vector<std::shared_ptr<const TableInfo>> tables;
+  for (const auto& [id, table] : state.tables) tables.push_back(table);
+  for (const auto& table : tables) TETRAD_TRY_VOID(remove_members(state, *table, lost));
   return {};
 }
 

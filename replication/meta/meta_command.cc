@@ -36,6 +36,7 @@ enum class CommandType : uint8_t {
   kForgetRetired = 9,
   kSetTabletRepaired = 10,
   kMergeTablets = 11,
+  kRemoveLostNodes = 12,
 };
 
 Result<Uuid> read_uuid(ByteReader& in) {
@@ -344,6 +345,22 @@ Result<MergeTablets> read_merge_tablets(ByteReader& in) {
   return body;
 }
 
+CommandType write_body(const RemoveLostNodes& body, ByteWriter& out) {
+  out.varint(body.hosts.size());
+  for (const HostId& host : body.hosts) out.raw(host.value.view());
+  return CommandType::kRemoveLostNodes;
+}
+
+Result<RemoveLostNodes> read_remove_lost_nodes(ByteReader& in) {
+  RemoveLostNodes body;
+  TETRAD_TRY(const uint64_t count, read_count(in));
+  for (uint64_t i = 0; i < count; ++i) {
+    TETRAD_TRY(const Uuid host, read_uuid(in));
+    body.hosts.push_back(HostId{host});
+  }
+  return body;
+}
+
 CommandType write_body(const SetSetting& body, ByteWriter& out) {
   out.bytes(body.name);
   write_optional(body.value, out);
@@ -371,6 +388,12 @@ Result<ForgetRetired> read_forget_retired(ByteReader& in) {
     body.incarnations.push_back(TableIncarnation{incarnation});
   }
   return body;
+}
+
+/// The first format of programs that read it.
+ClusterFormat first_format_of(CommandType type) {
+  if (type == CommandType::kMergeTablets) return kFormatMerges;
+  return type == CommandType::kRemoveLostNodes ? kFormatLostNodes : kFormatFirst;
 }
 
 Result<void> read_body(uint8_t format, CommandType type, ByteReader& in, MetaCommand& command) {
@@ -417,6 +440,10 @@ Result<void> read_body(uint8_t format, CommandType type, ByteReader& in, MetaCom
     }
     case CommandType::kMergeTablets: {
       TETRAD_TRY(command.body, read_merge_tablets(in));
+      return {};
+    }
+    case CommandType::kRemoveLostNodes: {
+      TETRAD_TRY(command.body, read_remove_lost_nodes(in));
       return {};
     }
   }
@@ -540,7 +567,7 @@ Result<MetaCommand> decode_meta_command(BytesView encoded, ClusterFormat known) 
     return fail(ErrorCode::kConfig, "a metadata command of a later program (its version {})",
                 format);
   TETRAD_TRY(const uint8_t type, in.read_u8());
-  if (static_cast<CommandType>(type) == CommandType::kMergeTablets && known < kFormatMerges)
+  if (known < first_format_of(static_cast<CommandType>(type)))
     return fail(ErrorCode::kConfig, "a metadata command of a later program (its type {})", type);
   MetaCommand command;
   TETRAD_TRY(command.id, read_uuid(in));

@@ -100,13 +100,21 @@ struct ForgetRetired {
   std::vector<TableIncarnation> incarnations;
 };
 
+/// These nodes are gone for good, and with them what their stores alone had: they are removed at once.
+/// A tablet goes on with its other members, or, where it has none, on others without any row. It is
+/// first read from all of them (design, rule 30), so that what one of them has comes to the others.
+/// Refused unless each is a member and another node stays.
+struct RemoveLostNodes {
+  std::vector<HostId> hosts;
+};
+
 /// One entry of the metadata group's log. Applied by every node, in the log's order.
 struct MetaCommand {
   Uuid id;
   HostId origin;  // who waits for it
   std::variant<BootstrapCluster, PutNode, SetNodeState, SchemaChange, SplitTablet,
                ChangeTabletStage, SetTabletFull, SetSetting, ForgetRetired, SetTabletRepaired,
-               MergeTablets>
+               MergeTablets, RemoveLostNodes>
       body;
 };
 

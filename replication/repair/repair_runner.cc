@@ -273,25 +273,31 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
     return meta_.state_of(member) == storage::StoreState::kDamaged;
   };
   const std::vector<StoreAddress> added = added_members(*tablet);
+  // Members were lost for good (RemoveLostNodes): what any of those that are left has counts.
+  const bool has_lost = old_set == new_set;
   const bool is_settled =
-      is_of_two && (added.empty() || is_damaged(*stays) || std::ranges::any_of(added, is_damaged));
-  if (is_settled || (is_of_two && TETRAD_MUTANT(two_not_settled))) return reply.ok(Bytes(1, '\1'));
+      is_of_two && !has_lost &&
+      (added.empty() || is_damaged(*stays) || std::ranges::any_of(added, is_damaged));
+  if (is_settled || (is_of_two && TETRAD_MUTANT(two_not_settled) && !has_lost))
+    return reply.ok(Bytes(1, '\1'));
   const auto known = settling_.find(tablet->id);
   if (known != settling_.end() && known->second.epoch == tablet->epoch)
     // It is under way: the leader asks again.
     return reply.ok(Bytes(1, known->second.done ? '\1' : '\0'));
   std::erase_if(settling_, [](const auto& entry) { return entry.second.done; });
   settling_[tablet->id] = {tablet->epoch};
-  tasks_.spawn(settle({what->incarnation, *tablet}, is_of_two, std::move(reply)));
+  // With several data centres each of them must have it.
+  ConsistencyLevel level =
+      state->data_centers == nullptr ? ConsistencyLevel::kQuorum : ConsistencyLevel::kEachQuorum;
+  if (has_lost && std::ranges::none_of(old_set, is_damaged)) level = ConsistencyLevel::kAll;
+  tasks_.spawn(
+      settle({what->incarnation, *tablet}, level, is_of_two && !has_lost, std::move(reply)));
 }
 
-Task<void> RepairRunner::settle(Target target, bool leaves_old_out, RpcNode::Reply reply) {
+Task<void> RepairRunner::settle(Target target, ConsistencyLevel level, bool leaves_old_out,
+                                RpcNode::Reply reply) {
   const TabletId id = target.tablet.id;
   const SetEpoch epoch = target.tablet.epoch;
-  // With several data centres each of them must have it.
-  const ConsistencyLevel level = meta_.snapshot()->data_centers == nullptr
-                                     ? ConsistencyLevel::kQuorum
-                                     : ConsistencyLevel::kEachQuorum;
   Result<void> read = co_await read_pages(std::move(target), level, 0, leaves_old_out);
   // While it was read another change may have taken its place.
   const auto known = settling_.find(id);

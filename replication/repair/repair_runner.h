@@ -15,7 +15,8 @@
 // And settling: while a tablet's new set is read already, all of it is read once at the quorums of
 // both sets. A write that failed, or its hint, may have come to old members alone after the new
 // ones were filled, and have been answered from there; so it comes to the new set before that is
-// read alone (rules 3 and 9).
+// read alone (rules 3 and 9). Where members were lost for good all that are left are read: what was
+// acknowledged may be on one of them alone.
 #pragma once
 
 #include <functional>
@@ -98,7 +99,8 @@ class RepairRunner {
   Task<void> run_due(Target target);
   void on_settle(BytesView body, RpcNode::Reply reply);
   /// `leaves_old_out`: only the new set is read.
-  Task<void> settle(Target target, bool leaves_old_out, RpcNode::Reply reply);
+  Task<void> settle(Target target, ConsistencyLevel level, bool leaves_old_out,
+                    RpcNode::Reply reply);
   Task<void> run_all(std::vector<Target> targets, Done done);
   /// One tablet, or neighbours, which get one horizon. False: the members of each are equal, and
   /// the horizon stays.

@@ -12,8 +12,10 @@
 // The answer names what may be lost. Nothing is given up that other members can still deliver.
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "partitioner/tablet_map.h"
+#include "replication/membership/leaving.h"
 #include "replication/quorum.h"
 #include "replication/tablets/tablet_move.h"
 #include "server/admin/admin_service.h"
@@ -162,6 +164,67 @@ void AdminService::order_recover(const HttpRequest& request, Respond respond) {
       });
     });
   }
+}
+
+namespace {
+
+/// By host ids and addresses, with commas between, or by the data center of all of them.
+Result<std::vector<HostId>> nodes_named(const replication::MetaState& state,
+                                        const std::string& names, const std::string& data_center) {
+  std::vector<HostId> out;
+  if (names.empty() == data_center.empty())
+    return fail(ErrorCode::kInvalid, "nodes or a data center are named, one of the two");
+  std::istringstream list(names);
+  for (std::string name; std::getline(list, name, ',');) {
+    TETRAD_TRY(const HostId host, replication::host_named(state, name));
+    out.push_back(host);
+  }
+  if (data_center.empty()) return out;
+  for (const auto& [host, node] : state.nodes)
+    if (node.state != replication::NodeState::kRemoved && node.data_center == data_center)
+      out.push_back(host);
+  if (out.empty())
+    return fail(ErrorCode::kNotFound, "no node is in a data center '{}'", data_center);
+  return out;
+}
+
+int http_status_of(const Error& error) {
+  if (error.code == ErrorCode::kInvalid) return 400;
+  return error.code == ErrorCode::kNotFound ? 404 : 409;
+}
+
+}  // namespace
+
+/// Without a word about the loss it tells what would be lost, and changes nothing.
+void AdminService::order_remove_lost_nodes(const HttpRequest& request, Respond respond) {
+  const std::string loss = request.parameter("loss");
+  if (!loss.empty() && loss != "accepted")
+    return respond(http_error(400, "loss is `accepted`, or is not given"));
+  const auto state = parts_.node.meta().snapshot();
+  const auto hosts =
+      nodes_named(*state, request.parameter("nodes"), request.parameter("data_center"));
+  if (!hosts) return respond(http_error(http_status_of(hosts.error()), hosts.error().message));
+  const auto lost = replication::check_lost(
+      *state, *hosts, [this](HostId node) { return parts_.node.meta().is_live(node); });
+  if (!lost) return respond(http_error(http_status_of(lost.error()), lost.error().message));
+  json removed = json::array();
+  for (const HostId& host : *hosts)
+    removed.push_back({{"host_id", host.to_string()}, {"address", state->address_of(host)}});
+  json answer = {{"nodes", removed},
+                 {"partitions", lost->partitions},
+                 {"in_doubt", lost->in_doubt},
+                 {"without_any", lost->without_any},
+                 {"may_have_lost", lost->named},
+                 {"removed", loss == "accepted"}};
+  if (loss.empty()) return respond(json_response(answer));
+  parts_.logger.warn(
+      "by the operator's word nodes are given up that are gone for good, and what they alone had "
+      "nodes={} partitions_in_doubt={} partitions_without_any_replica={}",
+      hosts->size(), lost->in_doubt, lost->without_any);
+  spawn(propose(this, replication::RemoveLostNodes{*hosts}),
+        [respond = std::move(respond), answer = std::move(answer)](HttpResponse done) mutable {
+          respond(done.status == 200 ? json_response(answer) : std::move(done));
+        });
 }
 
 /// What does not decode is of no use to the node; an operator may have wanted to look at it.

@@ -167,6 +167,8 @@ class AdminService {
   void order_verify_view(const HttpRequest& request, Respond respond);
   /// Takes a dead node out of the cluster; its replicas are made anew elsewhere.
   void order_remove_node(const HttpRequest& request, Respond respond);
+  /// Nodes by host id or address, or all of a data center; what only they have is given up.
+  void order_remove_lost_nodes(const HttpRequest& request, Respond respond);
   /// This node leaves the cluster once its replicas have moved; the answer notes how many copies
   /// rows then have, if that is fewer.
   void order_decommission(const HttpRequest& request, Respond respond);

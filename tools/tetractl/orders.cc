@@ -283,6 +283,34 @@ int remove_node(AdminClient& node, const Invocation& call) {
   return leave(node, call, named);
 }
 
+int remove_lost_nodes(AdminClient& node, const Invocation& call) {
+  const auto named = call.list("host_ids_or_addresses");
+  const std::string center = call.has("data-center") ? call.list("data-center").back() : "";
+  if (named.empty() == center.empty())
+    throw NodeError("say which nodes, or --data-center NAME: `tetractl status` lists both");
+  const bool is_accepted = call.has("accept-loss");
+  const Parameters words = {{"nodes", fmt::format("{}", fmt::join(named, ","))},
+                            {"data_center", center},
+                            {"loss", is_accepted ? "accepted" : ""}};
+  const json answer = node.order("/remove-lost-nodes", words);
+  if (call.as_json) {
+    fmt::print("{}\n", answer.dump(2));
+    return is_accepted ? 0 : 1;
+  }
+  for (const auto& one : answer["nodes"])
+    fmt::print("{} {} {}\n", is_accepted ? "removed" : "gone for good?",
+               one["address"].get<std::string>(), one["host_id"].get<std::string>());
+  fmt::print(
+      "{} of {} physical partitions that they had may lack acknowledged writes, {} have no replica "
+      "left and {} empty\n",
+      answer["in_doubt"].get<size_t>(), answer["partitions"].get<size_t>(),
+      answer["without_any"].get<size_t>(), is_accepted ? "are" : "would be");
+  for (const auto& line : answer["may_have_lost"]) fmt::print("  {}\n", line.get<std::string>());
+  if (is_accepted) return 0;
+  fmt::print("nothing was changed: say --accept-loss if these nodes will never come back\n");
+  return 1;
+}
+
 int decommission(AdminClient& node, const Invocation& call) {
   if (!call.has("cancel")) return leave(node, call, "");
   const json answer = node.order("/decommission", {{"cancel", "true"}});

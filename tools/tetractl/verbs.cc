@@ -89,6 +89,12 @@ std::vector<Verb> cluster_verbs() {
           .takes({{"host_id_or_address", Times::kOnce}})
           .with({kNoWait})
           .done_by(remove_node),
+      Verb("remove-lost-nodes",
+           "Gives up nodes that are gone for good where too few are left to rebuild what they had")
+          .takes({{"host_ids_or_addresses", Times::kAny}})
+          .with({{"--data-center", "NAME", "All nodes of this data center"},
+                 {"--accept-loss", "", "Without it only what may be lost is printed"}})
+          .done_by(remove_lost_nodes),
       Verb("decommission",
            "The node gives its replicas to others, leaves and stops; three stay, unless --force")
           .with({kNoWait,

@@ -211,4 +211,97 @@ TEST_CASE("members change stage by stage, each with a new epoch") {
   CHECK(group.apply(old).error().code == ErrorCode::kConflict);
 }
 
+TEST_CASE("lost nodes are removed with what they alone had") {
+  Group group;
+  group.form(6);
+  // Whoever stays must know the command; what the lost ones read does not count.
+  const std::vector<HostId> lost = {host_number(1), host_number(2), host_number(3), host_number(4)};
+  CHECK(group.apply(RemoveLostNodes{lost}).error().message.find("does not know of lost nodes") !=
+        std::string::npos);
+  for (const uint8_t number : {5, 6}) {
+    NodeInfo node = *group.state->node(host_number(number));
+    node.format = kFormatNewest;
+    REQUIRE(group.apply(PutNode{node, 1}));
+  }
+  group.create(1, 12);
+  const auto before = group.table(1).tablets.tablets();
+  CHECK(group.apply(RemoveLostNodes{}).error().message == "no node would stay");
+  CHECK(group.apply(RemoveLostNodes{{host_number(9)}}).error().code == ErrorCode::kNotFound);
+  CHECK(group
+            .apply(RemoveLostNodes{{host_number(1), host_number(2), host_number(3), host_number(4),
+                                    host_number(5), host_number(6)}})
+            .error()
+            .message == "no node would stay");
+  CHECK(group.state->node(host_number(1))->state == NodeState::kNormal);
+
+  REQUIRE(group.apply(RemoveLostNodes{lost}));
+  const auto is_lost = [&](const StoreAddress& member) {
+    return std::ranges::find(lost, member.host) != lost.end();
+  };
+  const auto after = group.table(1).tablets.tablets();
+  REQUIRE(after.size() == before.size());
+  size_t anew = 0;
+  for (size_t i = 0; i < after.size(); ++i) {
+    auto left = before[i].replicas;
+    std::erase_if(left, is_lost);
+    CHECK(after[i].stage == partitioner::TabletStage::kReadNew);
+    CHECK(after[i].epoch == SetEpoch{before[i].epoch.value + 1});
+    CHECK(after[i].replicas == after[i].new_replicas);
+    CHECK(std::ranges::none_of(after[i].replicas, is_lost));
+    if (left.empty()) {
+      ++anew;
+      CHECK(after[i].replicas.size() == 2);
+    } else {
+      CHECK(after[i].replicas == left);
+    }
+  }
+  CHECK(anew != 0);
+  for (const HostId& host : lost) CHECK(group.state->node(host)->state == NodeState::kRemoved);
+  CHECK(group.state->format == kFormatNewest);
+  CHECK(group.apply(RemoveLostNodes{lost}).error().code == ErrorCode::kConflict);
+}
+
+TEST_CASE("a change of members that loses nodes goes on with all that were filled") {
+  Group group;
+  group.form(5);
+  group.upgrade();
+  group.create(1, 1);
+  const auto incarnation = group.table(1).incarnation;
+  const auto tablet = [&] { return group.table(1).tablets.tablets()[0]; };
+  const auto store_of = [](uint8_t number) { return StoreAddress{host_number(number), 0}; };
+  const auto enter = [&](partitioner::TabletStage next, std::vector<StoreAddress> members = {}) {
+    REQUIRE(group.apply(
+        ChangeTabletStage{incarnation, tablet().id, tablet().epoch, next, std::move(members)}));
+  };
+  const auto was = tablet().replicas;
+  uint8_t other = 0;  // the node that is no member
+  for (uint8_t i = 1; i <= 5; ++i)
+    if (std::ranges::find(was, host_number(i), &StoreAddress::host) == was.end()) other = i;
+  REQUIRE(other != 0);
+  const std::vector<StoreAddress> wanted = {was[0], was[1], store_of(other)};
+  enter(partitioner::TabletStage::kWriteBoth, wanted);
+  Group filling = group;
+  REQUIRE(filling.apply(RemoveLostNodes{{was[2].host, was[3].host}}));
+  // What is being filled does not have all: not before it has been read.
+  CHECK(filling.table(1).tablets.tablets()[0].replicas == std::vector{was[0], was[1]});
+  enter(partitioner::TabletStage::kStream);
+  enter(partitioner::TabletStage::kReadNew);
+  REQUIRE(group.apply(RemoveLostNodes{{was[1].host, was[3].host}}));
+  CHECK(tablet().replicas == std::vector{was[0], was[2], store_of(other)});
+  CHECK(tablet().stage == partitioner::TabletStage::kReadNew);
+}
+
+TEST_CASE("the command that removes lost nodes is read back, and not by older programs") {
+  MetaCommand command;
+  command.body = RemoveLostNodes{{host_number(1), host_number(2)}};
+  const Bytes bytes = encode_meta_command(command, kFormatNewest);
+  CHECK(decode_meta_command(bytes, kFormatThroughput).error().code == ErrorCode::kConfig);
+  const auto decoded = decode_meta_command(bytes);
+  REQUIRE(decoded);
+  CHECK(std::get<RemoveLostNodes>(decoded->body).hosts ==
+        std::vector{host_number(1), host_number(2)});
+  for (size_t size = 0; size < bytes.size(); ++size)
+    CHECK_FALSE(decode_meta_command(BytesView(bytes).substr(0, size)));
+}
+
 }  // namespace tetrad::replication

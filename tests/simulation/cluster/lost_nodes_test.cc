@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes that are gone for good, with a quorum of what they had: the others go on by the operator's
+// word, and what one of them has comes to all.
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "replication/membership/leaving.h"
+#include "tests/simulation/support/propose.h"
+#include "tests/simulation/support/tables.h"
+
+namespace tetrad::simulation {
+
+namespace {
+
+using partitioner::TabletStage;
+using replication::NodeState;
+using replication::RemoveLostNodes;
+
+constexpr int64_t kSecondUs = 1'000'000;
+constexpr uint32_t kTablets = 8;
+
+/// Nodes with a table of several tablets.
+class Nodes {
+ public:
+  /// Of each: its data center.
+  explicit Nodes(const std::vector<std::string>& centers) {
+    for (const std::string& center : centers) cluster.add(1, 1).options().data_center = center;
+    REQUIRE(cluster.form(30 * kSecondUs));
+    world.run_for(5 * kSecondUs);
+    replication::SchemaChange change;
+    change.new_tables.push_back(table_t());
+    change.new_tables.back().initial_tablets = kTablets;
+    bool created = false;
+    cluster[0].spawn(change_schema_now(&cluster[0], std::move(change), &created));
+    REQUIRE(world.run_until([&] { return created; }, 10 * kSecondUs));
+    world.run_for(10 * kSecondUs);
+  }
+  const replication::TableInfo& table() { return *cluster[0].state()->tables.begin()->second; }
+  const std::vector<partitioner::Tablet>& tablets() { return table().tablets.tablets(); }
+  HostId host(size_t node) { return hosts_.at(node); }
+  void lose(const std::vector<size_t>& nodes) {
+    for (size_t i = 0; i < cluster.size(); ++i) hosts_.push_back(cluster[i].node().self());
+    for (const size_t node : nodes) cluster[node].kill();
+    const auto are_down = [&] {
+      return std::ranges::none_of(nodes, [&](size_t node) { return is_live(host(node)); });
+    };
+    REQUIRE(world.run_until(are_down, 30 * kSecondUs));
+  }
+  bool is_live(HostId which) { return cluster[0].node().meta().is_live(which); }
+  Result<replication::LossWith> check(const std::vector<size_t>& nodes) {
+    std::vector<HostId> lost;
+    for (const size_t node : nodes) lost.push_back(host(node));
+    return replication::check_lost(*cluster[0].state(), lost,
+                                   [this](HostId which) { return is_live(which); });
+  }
+  void remove(const std::vector<size_t>& nodes) {
+    RemoveLostNodes body;
+    for (const size_t node : nodes) body.hosts.push_back(host(node));
+    cluster[0].spawn(propose(&cluster[0], body));
+  }
+  bool all_rest(size_t members) {
+    return std::ranges::all_of(tablets(), [&](const partitioner::Tablet& tablet) {
+      return tablet.stage == TabletStage::kNormal && tablet.replicas.size() == members;
+    });
+  }
+  /// Into the stores of these nodes alone, as far as they are members.
+  void put(const std::string& key, const std::vector<size_t>& nodes) {
+    const storage::Mutation row = row_of(table().incarnation, key);
+    for (const StoreAddress& member : table().tablets.find(row.position).replicas)
+      for (const size_t node : nodes)
+        if (cluster[node].node().self() == member.host)
+          cluster[node].store(member.store).apply(row, [](Result<void>) {});
+  }
+  bool has(size_t node, const std::string& key) {
+    storage::ReadCommand command;
+    command.incarnation = table().incarnation;
+    command.partition_key = key;
+    command.position = partitioner::position_of(key);
+    bool found = false, done = false;
+    cluster[node].store(0).read(command, base::kNoDeadline,
+                                [&](const Result<storage::ReadResult>& result) {
+                                  done = true;
+                                  found = result && result->live_row_count == 1;
+                                });
+    world.run_until([&] { return done; }, kSecondUs);
+    return found;
+  }
+
+  SimCluster cluster{11};
+  World& world = cluster.world();
+
+ private:
+  std::vector<HostId> hosts_;  // by node, when some were lost
+};
+
+}  // namespace
+
+TEST_CASE("two of five nodes are lost for good: what one of the others has comes to all") {
+  Nodes nodes({"dc1", "dc1", "dc1", "dc1", "dc1"});
+  REQUIRE(nodes.all_rest(4));
+  constexpr int kKeys = 60;
+  const auto key = [](int i) { return "k" + std::to_string(i); };
+  // Acknowledged by the two that are lost and by one more, another one each time.
+  for (int i = 0; i < kKeys; ++i) nodes.put(key(i), {static_cast<size_t>(i) % 3, 3, 4});
+  nodes.world.run_for(kSecondUs);
+  nodes.lose({3, 4});
+  CHECK(nodes.check({0}).error().message.ends_with("is alive: nothing of it is lost"));
+  CHECK(nodes.check({3}).error().message.starts_with("nothing would be lost: "));
+  const auto loss = nodes.check({3, 4});
+  REQUIRE(loss);
+  CHECK(loss->partitions <= nodes.tablets().size());
+  CHECK(loss->in_doubt <= loss->partitions);
+  CHECK(loss->in_doubt != 0);
+  CHECK(loss->in_doubt == loss->named.size());
+  CHECK(loss->without_any == 0);
+
+  // Which of the keys a node that stays has at all.
+  std::vector<bool> is_left;
+  for (int i = 0; i < kKeys; ++i) is_left.push_back(nodes.has(static_cast<size_t>(i) % 3, key(i)));
+  CHECK(std::ranges::count(is_left, true) > kKeys / 2);
+  nodes.remove({3, 4});
+  REQUIRE(nodes.world.run_until([&] { return nodes.all_rest(3); }, 60 * kSecondUs));
+  for (int i = 0; i < kKeys; ++i) {
+    INFO(key(i));
+    for (size_t node = 0; node < 3; ++node) CHECK(nodes.has(node, key(i)) == is_left[i]);
+  }
+  CHECK(nodes.cluster[0].state()->node(nodes.host(3))->state == NodeState::kRemoved);
+  CHECK(nodes.check({3}).error().message.ends_with("has been removed already"));
+  // They go on as three nodes do, and one that comes gets its share.
+  nodes.cluster.add(1, 1).start();
+  CHECK(nodes.world.run_until([&] { return nodes.all_rest(4); }, 120 * kSecondUs));
+}
+
+TEST_CASE("a data center is lost for good: the other one is alone from then on, and grows") {
+  Nodes nodes({"east", "east", "east", "west", "west"});
+  REQUIRE(nodes.all_rest(5));
+  for (int i = 0; i < 20; ++i) nodes.put("k" + std::to_string(i), {0, 3, 4});
+  nodes.lose({3, 4});
+  REQUIRE(nodes.check({3, 4}));
+  nodes.remove({3, 4});
+  REQUIRE(nodes.world.run_until([&] { return nodes.all_rest(3); }, 60 * kSecondUs));
+  CHECK(nodes.cluster[0].state()->data_centers == nullptr);
+  for (int i = 0; i < 20; ++i)
+    for (size_t node = 0; node < 3; ++node) CHECK(nodes.has(node, "k" + std::to_string(i)));
+  nodes.cluster.add(1, 1).options().data_center = "east";
+  nodes.cluster[5].start();
+  CHECK(nodes.world.run_until([&] { return nodes.all_rest(4); }, 120 * kSecondUs));
+}
+
+}  // namespace tetrad::simulation
