@@ -117,6 +117,34 @@ MetaServiceImpl::Presence MetaServiceImpl::presence_of(const std::vector<HostId>
   return out;
 }
 
+Result<void> MetaServiceImpl::take_over_group() {
+  if (!driver_ || state_->cluster_id.is_nil())
+    return fail(ErrorCode::kConflict, "this node has no cluster yet");
+  const RaftConfiguration& members = driver_->core().configuration();
+  const Presence voters = live_voters();
+  if (voters.live > voters.all / 2)
+    return fail(
+        ErrorCode::kConflict,
+        "{} of the {} voters of the metadata group are alive, which are enough: nothing of it "
+        "is lost",
+        voters.live, voters.all);
+  const auto is_better = [&](const NodeInfo& node) {
+    const bool knows_more = membership_.applied_of(node.host) > state_->applied;
+    // A voter may have what was committed and has not been told to others yet.
+    return knows_more || (members.is_voter(node.host) && !members.is_voter(self()));
+  };
+  for (const auto& [host, node] : state_->nodes)
+    if (host != self() && node.state != NodeState::kRemoved && is_live(host) && is_better(node))
+      return fail(ErrorCode::kConflict,
+                  "node {} knows more of the metadata than this one: give the order there",
+                  node.address);
+  logger_.warn(
+      "by the operator's word this node is the only voter of the metadata group voters_before={} "
+      "away={} applied={}",
+      voters.all, voters.away, state_->applied.value);
+  return driver_->take_over();
+}
+
 // The known leader; otherwise live peers in turn, one each attempt; without any, all that the state
 // names.
 std::optional<HostId> MetaServiceImpl::whom_to_ask() {

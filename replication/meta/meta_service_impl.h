@@ -48,6 +48,11 @@ class MetaServiceImpl final : public MetaService {
   bool started() const { return driver_ != nullptr; }
   /// Leads the group and knows all that is committed.
   bool is_leader() const { return driver_ && driver_->core().ready_to_lead(); }
+  /// By the operator's word: most voters of the metadata group are gone for good, and this node is
+  /// its only one from now on. Changes of the metadata that no node has which is left are lost.
+  /// Errors: kConflict, with a sentence for the operator: enough voters are alive, or another node
+  /// knows more.
+  Result<void> take_over_group();
   /// As far as this node knows; it may be this node before it is_leader(). Unset: none is known.
   std::optional<HostId> leader() const { return driver_ ? driver_->core().leader() : std::nullopt; }
   /// Raft index up to which everything is applied here.

@@ -175,6 +175,10 @@ class RaftCore {
   Result<void> transfer_leadership(RaftServerId to);
   /// Gives up leading: the driver cannot write what a leader must. Others elect one of them.
   void resign();
+  /// No rule of Raft: by an operator's word this server is the only voter, since most of the others
+  /// are gone for good. All that is in its log is committed with that; what others had beyond it is
+  /// lost. If those come back that were gone, there are two groups. Errors: kConflict (it leads).
+  Result<void> take_over();
   /// Asks, on the leader or through it, up to where to apply for a linearizable read; the answer is
   /// a RaftReadState, or nothing when a message is lost: retry after a while. Contexts are never
   /// reused, across restarts neither. Errors: kNotLeader (none known), kOverloaded.

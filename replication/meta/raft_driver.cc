@@ -211,6 +211,12 @@ Result<void> RaftDriver::transfer_leadership(RaftServerId to) {
   return {};
 }
 
+Result<void> RaftDriver::take_over() {
+  TETRAD_TRY_VOID(core_->take_over());
+  drain();
+  return {};
+}
+
 void RaftDriver::learn_committed(RaftPosition position, RaftServerId from) {
   core_->learn_committed(position.index, position.term, from);
   drain();

@@ -79,6 +79,7 @@ class RaftDriver {
   Result<RaftPosition> propose(Bytes command);
   Result<RaftPosition> change_configuration(RaftMembershipChange change);
   Result<void> transfer_leadership(RaftServerId to);
+  Result<void> take_over();
   RaftIndex applied_index() const { return applied_; }
   /// The entry at applied_index(), for other nodes to learn from; of their own, to learn from them:
   /// RaftCore::learn_committed().

@@ -47,6 +47,20 @@ void RaftCore::resign() {
   if (role_ == RaftRole::kLeader) become_follower(term_, std::nullopt);
 }
 
+// As if it had led a term of its own, whose only entry makes it the only voter; then it campaigns, and
+// has a majority when its vote is on disk. Whoever is left follows it, since its term is later.
+Result<void> RaftCore::take_over() {
+  if (role_ == RaftRole::kLeader) return fail(ErrorCode::kConflict, "this raft server leads");
+  if (term_ + 2 >= kRaftNumberMax) return fail(ErrorCode::kLimit, "no raft term is left");
+  become_follower(term_ + 1, std::nullopt);
+  RaftConfiguration alone;
+  alone.voters = {options_.self};
+  log_.append({term_, log_.last_index() + 1, RaftEntryKind::kConfiguration,
+               encode_configuration_data(alone)});
+  campaign(Campaign::kElection);
+  return {};
+}
+
 void RaftCore::campaign(Campaign kind) {
   TETRAD_ASSERT(role_ != RaftRole::kLeader);
   // The end of the number space is reached by no real cluster, but by a message that was made to

@@ -227,6 +227,14 @@ void AdminService::order_remove_lost_nodes(const HttpRequest& request, Respond r
         });
 }
 
+void AdminService::order_recover_metadata(const HttpRequest& request, Respond respond) {
+  if (request.parameter("loss") != "accepted")
+    return respond(http_error(400, "loss must be `accepted`: nothing else can be ordered"));
+  const auto taken = parts_.node.meta_group().take_over_group();
+  respond(taken ? json_response({{"ok", true}})
+                : http_error(http_status_of(taken.error()), taken.error().message));
+}
+
 /// What does not decode is of no use to the node; an operator may have wanted to look at it.
 void AdminService::order_drop_batches(const HttpRequest&, Respond respond) {
   parts_.node.batches().drop_apart([this,

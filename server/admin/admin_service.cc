@@ -129,6 +129,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kOrder, "POST", "/setting", &Self::order_setting, {"name", "value"}},
       {Access::kOrder, "POST", "/reload-certificates", &Self::order_reload_certificates},
       {Access::kOrder, "POST", "/recover", &Self::order_recover, {"loss"}},
+      {Access::kOrder, "POST", "/recover-metadata", &Self::order_recover_metadata, {"loss"}},
       {Access::kOrder, "POST", "/drop-batches", &Self::order_drop_batches},
   };
   return table;

@@ -169,6 +169,8 @@ class AdminService {
   void order_remove_node(const HttpRequest& request, Respond respond);
   /// Nodes by host id or address, or all of a data center; what only they have is given up.
   void order_remove_lost_nodes(const HttpRequest& request, Respond respond);
+  /// When most voters of the metadata group are gone for good.
+  void order_recover_metadata(const HttpRequest& request, Respond respond);
   /// This node leaves the cluster once its replicas have moved; the answer notes how many copies
   /// rows then have, if that is fewer.
   void order_decommission(const HttpRequest& request, Respond respond);

@@ -221,6 +221,8 @@ def data_verbs(session):
     case("remove-lost-nodes %s" % FIRST, "is alive: nothing of it is lost", 1)
     case("remove-lost-nodes 127.9.9.9", "is no host id and no address of a node", 1)
     case("remove-lost-nodes --data-center nowhere --accept-loss", "no node is in a data center 'nowhere'", 1)
+    case("recover-metadata", "Say --accept-loss if that is meant", 1)
+    case("recover-metadata --accept-loss", "which are enough: nothing of it is lost", 1)
     case("recover", "--accept-loss", 1)
     case("recover --accept-loss", "no store of this node is behind", 1)
     case("drop-batches")
@@ -609,7 +611,7 @@ def without_a_node():
     verbs = re.search(r'verbs="help (.*)"', printed)[1].split()
     check("every verb is called here", not set(verbs) - said_verbs, sorted(set(verbs) - said_verbs))
     # What these say of a cluster as this one is an error, which is a sentence; and completion prints a script.
-    no_json = {"recover", "remove-lost-nodes", "split", "merge", "remove-node", "removenode", "reload-certificates", "reloadssl", "completion"}
+    no_json = {"recover", "recover-metadata", "remove-lost-nodes", "split", "merge", "remove-node", "removenode", "reload-certificates", "reloadssl", "completion"}
     check("every verb is called with --json", not set(verbs) - json_verbs - no_json, sorted(set(verbs) - json_verbs - no_json))
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Nodes that never come back: two of five, and a data centre. `tetractl remove-lost-nodes` tells what may be lost, and takes
+# Nodes that never come back: two of five, two of four with a majority of the metadata's voters, and a data centre. `tetractl remove-lost-nodes` tells what may be lost, and takes
 # them out; no row that a node has that is left is missed, and who comes back after all joins anew. Last line N passed, N failed.
 # lost_nodes.py PREFIX: of loopback, as 127.0.13; TETRAD_BIN: where tetrad and tetractl are.
 import json
@@ -114,6 +114,36 @@ def a_data_centre(folder):
     check_rows(east[1], "QUORUM is that of the data centre that is left")
 
 
+def two_of_four(folder):
+    """With two of the three voters of the metadata group."""
+    nodes = start(folder, 151, ["dc1"] * 4)
+    votes = json.loads(nodes[0].ask("/describe-cluster"))["metadata_voters"]
+    last = [node for node in nodes if node.address in votes][0]
+    other = [node for node in nodes if node.address not in votes][0]
+    lost = [node for node in nodes if node not in (last, other)]
+    asked = tetractl(last.address, "recover-metadata", "--accept-loss")
+    check(asked.returncode == 1 and "nothing of it is lost" in asked.stderr, "while enough voters are alive nobody takes over", asked.stderr)
+    lose(lost, [last, other])
+    asked = tetractl(last.address, "recover-metadata")
+    check(asked.returncode == 1 and "Say --accept-loss" in asked.stderr, "the word is asked for", asked.stderr)
+    asked = tetractl(other.address, "recover-metadata", "--accept-loss")
+    check(asked.returncode == 1 and "node %s knows more" % last.address in asked.stderr, "a voter that is left goes first", asked.stderr)
+    done = tetractl(last.address, "recover-metadata", "--accept-loss")
+    check(done.returncode == 0 and "remove-lost-nodes" in done.stdout, "it takes over", done.stdout + done.stderr)
+    wait_until("it leads", lambda: json.loads(last.ask("/describe-cluster"))["metadata_leader"] == last.address)
+    done = tetractl(other.address, "remove-lost-nodes", "--accept-loss", *(node.address for node in lost))
+    check(done.returncode == 0, "the lost nodes are removed, by an order to the other one", done.stdout + done.stderr)
+    wait_until("all partitions have two replicas", lambda: at_rest(other, 2), 60)
+    check_rows(other, "no row of the two that stay is missed")
+    for node in lost:
+        node.start(serves=False)
+    for node in lost:
+        node.expect_log("starts again as a new one", seconds=30)
+    wait_until("they are members", lambda: at_rest(last, 4), 90)
+    check_rows(lost[0], "those that come back, both of them, join as new nodes")
+    stop_all()
+
+
 def stop_all():
     while started:
         started.pop().stop()
@@ -122,6 +152,7 @@ def stop_all():
 def main(folder):
     try:
         two_of_five(folder)
+        two_of_four(folder)
         a_data_centre(folder)
     finally:
         stop_all()

@@ -311,6 +311,22 @@ int remove_lost_nodes(AdminClient& node, const Invocation& call) {
   return 1;
 }
 
+int recover_metadata(AdminClient& node, const Invocation& call) {
+  if (!call.has("accept-loss"))
+    throw NodeError(
+        "recover-metadata is for voters that will never come back (`tetractl describe-cluster` "
+        "lists "
+        "them): if they did, there would be two clusters. Say --accept-loss if that is meant");
+  const json answer = node.order("/recover-metadata", {{"loss", "accepted"}});
+  if (call.as_json)
+    fmt::print("{}\n", answer.dump(2));
+  else
+    fmt::print(
+        "this node is the only voter of the metadata group; others follow by themselves. Take out "
+        "the nodes that are lost now: tetractl remove-lost-nodes\n");
+  return 0;
+}
+
 int decommission(AdminClient& node, const Invocation& call) {
   if (!call.has("cancel")) return leave(node, call, "");
   const json answer = node.order("/decommission", {{"cancel", "true"}});

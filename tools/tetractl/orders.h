@@ -47,6 +47,7 @@ int verify(AdminClient& node, const Invocation& call);
 // Either --plan or --apply.
 int rebalance(AdminClient& node, const Invocation& call);
 int remove_node(AdminClient& node, const Invocation& call);
+int recover_metadata(AdminClient& node, const Invocation& call);
 int remove_lost_nodes(AdminClient& node, const Invocation& call);
 // Of the node that is asked; remove_node names another one, which is dead.
 int decommission(AdminClient& node, const Invocation& call);

@@ -95,6 +95,10 @@ std::vector<Verb> cluster_verbs() {
           .with({{"--data-center", "NAME", "All nodes of this data center"},
                  {"--accept-loss", "", "Without it only what may be lost is printed"}})
           .done_by(remove_lost_nodes),
+      Verb("recover-metadata",
+           "Most voters of the metadata group are gone for good: this node is the only one then")
+          .with({{"--accept-loss", "", "Changes that no node has which is left are lost"}})
+          .done_by(recover_metadata),
       Verb("decommission",
            "The node gives its replicas to others, leaves and stops; three stay, unless --force")
           .with({kNoWait,

@@ -148,4 +148,49 @@ TEST_CASE("a data center is lost for good: the other one is alone from then on, 
   CHECK(nodes.world.run_until([&] { return nodes.all_rest(4); }, 120 * kSecondUs));
 }
 
+TEST_CASE("with most voters of the metadata group another one takes it over, by order") {
+  Nodes nodes({"dc1", "dc1", "dc1", "dc1"});
+  REQUIRE(nodes.all_rest(4));
+  const auto group = [&](size_t node) -> replication::MetaServiceImpl& {
+    return nodes.cluster[node].node().meta_group();
+  };
+  const auto leads = [&](size_t node) { return group(node).is_leader(); };
+  std::vector<size_t> voters, others;
+  for (size_t i = 0; i < 4; ++i) {
+    const auto& members = group(0).driver()->core().configuration();
+    (members.is_voter(nodes.cluster[i].node().self()) ? voters : others).push_back(i);
+  }
+  REQUIRE(voters.size() == 3);
+  const std::vector<size_t> lost = {voters[0], voters[1]};
+  const size_t last = voters[2], other = others[0];
+  CHECK(group(last).take_over_group().error().message.ends_with("nothing of it is lost"));
+  for (const size_t node : lost) nodes.cluster[node].kill();
+  nodes.world.run_for(20 * kSecondUs);
+  CHECK_FALSE(leads(last));
+  CHECK(group(other).take_over_group().error().message.find("give the order there") !=
+        std::string::npos);
+  REQUIRE(group(last).take_over_group());
+  REQUIRE(nodes.world.run_until([&] { return leads(last); }, 10 * kSecondUs));
+  RemoveLostNodes body;
+  for (const auto& [host, node] : nodes.cluster[last].state()->nodes)
+    if (!nodes.cluster[last].node().meta().is_live(host) &&
+        host != nodes.cluster[last].node().self())
+      body.hosts.push_back(host);
+  REQUIRE(body.hosts.size() == 2);
+  nodes.cluster[other].spawn(propose(&nodes.cluster[other], body));
+  const auto rests = [&] {
+    const auto& table = *nodes.cluster[other].state()->tables.begin()->second;
+    return std::ranges::all_of(table.tablets.tablets(), [&](const partitioner::Tablet& tablet) {
+      return tablet.stage == TabletStage::kNormal && tablet.replicas.size() == 2;
+    });
+  };
+  REQUIRE(nodes.world.run_until(rests, 60 * kSecondUs));
+  // Those that were lost come back after all: they hear that they were removed, and change nothing.
+  for (const size_t node : lost) nodes.cluster[node].start();
+  nodes.world.run_for(60 * kSecondUs);
+  CHECK(leads(last));
+  CHECK(rests());
+  CHECK(nodes.cluster[last].state()->node(body.hosts[0])->state == NodeState::kRemoved);
+}
+
 }  // namespace tetrad::simulation

@@ -543,4 +543,52 @@ TEST_CASE("committed entries are handed out in bounded portions, each once") {
   CHECK(portions >= 5);
 }
 
+TEST_CASE("of three voters two are gone for good: the third takes over with all that it has") {
+  Bench bench(members({1, 2, 3}, {4}));
+  bench.elect(1);
+  bench.propose(1, "committed");
+  bench.settle();
+  bench.tick(1, 5);
+  bench.settle();
+  // On one of the servers that stay only, and nobody knows whether it was committed.
+  bench.propose(1, "in doubt");
+  bench.settle({2, 4});
+  CHECK(bench.core(1).take_over().error().code == ErrorCode::kConflict);
+  bench.crash(1);
+  bench.crash(2);
+  bench.lose_all();
+  bench.time_out(3);
+  bench.settle();
+  CHECK(bench.core(3).role() != RaftRole::kLeader);
+  const RaftTerm before = bench.core(3).term();
+
+  bench[3].slow_disk = true;
+  REQUIRE(bench.core(3).take_over());
+  bench.collect(3);
+  CHECK(bench.core(3).role() == RaftRole::kCandidate);  // until its own vote is on disk
+  bench.finish_writes(3);
+  bench[3].slow_disk = false;
+  REQUIRE(bench.core(3).role() == RaftRole::kLeader);
+  CHECK(bench.core(3).term() > before);
+  bench.propose(3, "after");
+  CHECK(bench.core(3).ready_to_lead());
+  CHECK(bench.core(3).configuration() == members({3}));
+  CHECK(bench[3].commands() == std::vector<std::string>{"committed", "in doubt", "after"});
+  // It is what its disk has.
+  bench.crash(3);
+  bench.start(3);
+  bench.elect(3, {1, 2});
+  CHECK(bench.core(3).role() == RaftRole::kLeader);
+  // The others are taken in as any server is.
+  REQUIRE(bench.change(3, RaftMembershipChange::Kind::kAddLearner, 4));
+  for (int i = 0; i < 20; ++i) {
+    bench.settle();
+    bench.tick(3);
+  }
+  CHECK(bench[4].commands() == std::vector<std::string>{"committed", "in doubt", "after"});
+  REQUIRE(bench.change(3, RaftMembershipChange::Kind::kPromote, 4));
+  bench.settle();
+  CHECK(bench.core(4).configuration() == members({3, 4}));
+}
+
 }  // namespace tetrad::replication::test
