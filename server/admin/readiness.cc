@@ -16,14 +16,15 @@ std::vector<std::string> Readiness::obstacles() const {
   } else if (!has_quorum()) {
     out.push_back(fmt::format(
         "no quorum: {} of {} voters of the metadata group are live; schema changes, joins and "
-        "repairs wait",
+        "repairs wait (if the others are gone for good: `tetractl recover-metadata`)",
         voters_live, voters));
   } else if (!leader_known) {
     out.push_back("the metadata group is choosing a leader");
   }
   if (unavailable != 0) {
     out.push_back(
-        fmt::format("{} of {} physical partitions have too few live members for QUORUM and writes",
+        fmt::format("{} of {} physical partitions have too few live members for QUORUM and writes "
+                    "(if the others are gone for good: `tetractl remove-lost-nodes`)",
                     unavailable, partitions));
   }
   return out;
@@ -38,10 +39,13 @@ std::vector<std::string> Readiness::warnings() const {
     out.push_back(std::move(line));
   }
   for (const HostId host : replaced) {
+    const std::string id = host.to_string();
+    // Where too few are left to rebuild what it had, that order would be refused.
     out.push_back(fmt::format(
-        "another node has the address of {0}, which is away: `tetractl remove-node {0}` gives its "
-        "replicas to others",
-        host.to_string()));
+        "another node has the address of {}, which is {}", id,
+        unavailable == 0
+            ? fmt::format("away: `tetractl remove-node {}` gives its replicas to others", id)
+            : "gone for good"));
   }
   return out;
 }
