@@ -4,7 +4,7 @@
 _tetractl() {
   local word=${COMP_WORDS[COMP_CWORD]} verb="" options="" i
   local common="-h --host -p --port --token-file --ca-file --json -F --format --help --version -u --username -pw --password -pwf --password-file -pp --print-port"
-  local verbs="help status ring describe-cluster describecluster describering gossipinfo getendpoints getseeds getdefaultrf partitions rebalance split merge setting remove-node removenode decommission tablestats cfstats statusautocompaction disableautocompaction enableautocompaction flush compact repair verify recover viewbuildstatus datapaths drop-batches info version statusgossip statushandoff getmaxhintwindow getlogginglevels setlogginglevel log-level disk-encryption reload-certificates reloadssl statusbinary disablebinary enablebinary drain clientstats listcidrgroups getcidrgroupsofip updatecidrgroup dropcidrgroup cidrfilteringstats gettimeout settimeout gettraceprobability settraceprobability proxyhistograms tablehistograms cfhistograms tpstats toppartitions compactionstats netstats snapshot listsnapshots clearsnapshot certificates completion"
+  local verbs="help status ring describe-cluster describecluster describering gossipinfo getendpoints getseeds getdefaultrf partitions rebalance split merge setting remove-node removenode remove-lost-nodes recover-metadata decommission tablestats cfstats statusautocompaction disableautocompaction enableautocompaction flush compact repair verify recover viewbuildstatus datapaths drop-batches info version statusgossip statushandoff getmaxhintwindow getlogginglevels setlogginglevel log-level disk-encryption reload-certificates reloadssl statusbinary disablebinary enablebinary drain clientstats listcidrgroups getcidrgroupsofip updatecidrgroup dropcidrgroup cidrfilteringstats gettimeout settimeout gettraceprobability settraceprobability proxyhistograms tablehistograms cfhistograms tpstats toppartitions compactionstats netstats snapshot listsnapshots clearsnapshot certificates completion"
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       -h | --host | -p | --port | --token-file | --ca-file | -u | --username | -pw | --password | -pwf | --password-file | -F | --format) ((i++)) ;;
@@ -18,6 +18,8 @@ _tetractl() {
     gossipinfo) options="-r --resolve-ip" ;;
     rebalance) options="--plan --apply" ;;
     remove-node | removenode) options="--no-wait" ;;
+    remove-lost-nodes) options="--data-center --accept-loss" ;;
+    recover-metadata) options="--accept-loss" ;;
     decommission) options="--no-wait -f --force --cancel" ;;
     tablestats | cfstats) options="-H --human-readable" ;;
     compact) options="-s --split-output" ;;
