@@ -281,8 +281,12 @@ def test_the_admin_port_speaks_https_when_told_to(start, ours, theirs, monkeypat
     assert "serving" in tetractl(*ask, "--ca-file", ours / "ca.pem", "status")
     assert "level: warn" in tetractl(*ask, "--ca-file", ours / "ca.pem", "log-level", "warn")
     assert "this port takes HTTPS only" in tetractl(*ask, "status", fails=True)
-    assert "certificate verify failed" in tetractl(*ask, "--ca-file", theirs / "ca.pem", "status", fails=True)
+    assert "has a certificate of an authority that is not in %s; name the ca.pem" % (theirs / "ca.pem") in tetractl(
+        *ask, "--ca-file", theirs / "ca.pem", "status", fails=True)
     assert "cannot read" in tetractl(*ask, "--ca-file", ours / "nothing", "status", fails=True)
+    misnamed = start(*server_options(ours, "127.0.37.42"), "--admin-encryption-enabled", address="127.0.37.43")
+    assert ("127.0.37.43:9180 has a certificate that is not good for 127.0.37.43, but for: 127.0.37.42, localhost; say one of these" in
+            tetractl("-h", misnamed.address, "--ca-file", ours / "ca.pem", "status", fails=True))
     plain = start(address="127.0.37.42")
     assert "does not answer" in tetractl("-h", plain.address, "--ca-file", ours / "ca.pem", "status", fails=True)
     # Who begins and does not go on keeps nobody out.
