@@ -16,6 +16,7 @@
 #include "cql/execute/aggregate_fold.h"
 #include "cql/index/claim_maker.h"
 #include "cql/views/view_maker.h"
+#include "replication/membership/data_center_check.h"
 #include "server/admin/admin_token.h"
 #include "server/config/guardrails.h"
 #include "server/config/seeds.h"
@@ -172,6 +173,14 @@ Result<void> NodeImpl::share_out(uint32_t shards) {
       "request_memory_mb={} open_files_max={} connections_max={}",
       memory_bytes / kMiB, usable_cores(), memory_.block_cache / kMiB, memory_.row_cache / kMiB,
       memory_.write_buffer / kMiB, memory_.requests / kMiB, limit, descriptors_.clients);
+  // Not refused: they may never be full. But then the kernel ends the process, with no word here.
+  const uint64_t together_bytes = bytes_together(memory_, shards);
+  if (together_bytes > memory_bytes)
+    logger_.warn(
+        "caches, memtables and requests may need more memory than this process may use: take less "
+        "for block_cache_mb, row_cache_mb, vector_graphs_mb, write_buffer_mb, request_memory_mb "
+        "together_mb={} memory_mb={}",
+        together_bytes / kMiB, memory_bytes / kMiB);
   return {};
 }
 
@@ -495,6 +504,7 @@ Result<void> NodeImpl::open() {
   if (auto marked = mark_running(options_.data_directory, machine); !marked)
     logger_.warn("that a process runs is not noted error={}", marked.error().message);
   TETRAD_TRY_VOID(replication::check_cluster_name(*log_, options_.cluster_name));
+  TETRAD_TRY_VOID(replication::check_data_center(*log_, options_.datacenter));
   TETRAD_TRY_VOID(begin_life());
   // Apart, so that a storm of hints holds up nothing of the metadata group.
   TETRAD_TRY(hint_log_,

@@ -28,6 +28,11 @@ Bytes masked(Bytes address, uint8_t bits) {
   return address;
 }
 
+// Java, and so Cassandra, reads "192.168.1/24" as 192.168.0.1/24: another range than was meant.
+bool is_whole_address(std::string_view text) {
+  return text.find(':') != std::string_view::npos || std::ranges::count(text, '.') == 3;
+}
+
 }  // namespace
 
 Result<AddressRange> AddressRange::parse(std::string_view text) {
@@ -42,7 +47,7 @@ Result<AddressRange> AddressRange::parse(std::string_view text) {
       std::from_chars(bits_text.data(), bits_text.data() + bits_text.size(), bits);
   if (error != std::errc() || end != bits_text.data() + bits_text.size()) return refused();
   auto bytes = parse_inet(address);
-  if (!bytes) return refused();
+  if (!bytes || !is_whole_address(address)) return refused();
   // "::ffff:10.0.0.0/104" means 10.0.0.0/8: parse_inet() gives four bytes, the bits are counted
   // without the prefix.
   const bool is_mapped = bytes->size() == 4 && address.find(':') != std::string_view::npos;

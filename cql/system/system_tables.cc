@@ -313,6 +313,8 @@ class SystemTables final : public VirtualTables {
           const replication::MetaSnapshot state = meta_.snapshot();
           VirtualRows rows;
           for (const auto& [host, node] : state->nodes) {
+            // The metadata keeps who was removed for ever, so that it is never taken in again.
+            if (node.state == replication::NodeState::kRemoved) continue;
             rows.push_back({uuid(host.value), text(node.address), text(node.data_center),
                             flag(meta_.is_live(host)), text(node.rack),
                             text(replication::name_of(node.state)),

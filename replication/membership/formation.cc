@@ -19,17 +19,19 @@
 
 #include "base/data_mutants.h"
 #include "base/sleep.h"
+#include "replication/membership/data_center_check.h"
 
 namespace tetrad::replication {
 
 namespace {
 
 // Keys of the local log. "node/h": host id; "node/c": cluster id; "node/s": number of stores;
-// "node/n": name of the cluster; "node/d": it was decommissioned.
+// "node/n": name of the cluster; "node/g": name of the data center; "node/d": it was decommissioned.
 constexpr BytesView kHostKey = "node/h";
 constexpr BytesView kClusterKey = "node/c";
 constexpr BytesView kStoresKey = "node/s";
 constexpr BytesView kNameKey = "node/n";
+constexpr BytesView kDataCenterKey = "node/g";
 constexpr BytesView kDecommissionedKey = "node/d";
 constexpr uint8_t kJoinFormat = 1;
 constexpr int64_t kAnswerUs = 100'000;
@@ -97,6 +99,16 @@ Result<void> check_name(std::string_view saved, std::string_view configured) {
               saved, configured);
 }
 
+Result<void> check_center(std::string_view saved, std::string_view configured) {
+  if (saved == configured) return {};
+  return fail(
+      ErrorCode::kConfig,
+      "datacenter: this node has joined its cluster in '{}' and stays there, the option says "
+      "'{}'; change it back, or decommission the node and start it with an empty data "
+      "directory",
+      saved, configured);
+}
+
 }  // namespace
 
 Result<Uuid> uuid_of(BytesView bytes) {
@@ -109,6 +121,13 @@ Result<void> check_cluster_name(storage::LocalLog& log, std::string_view configu
   TETRAD_TRY(const auto saved, log.get(kNameKey));
   if (!saved) return {};
   return check_name(*saved, configured);
+}
+
+// Before it serves: the cluster would refuse it only when it has a leader.
+Result<void> check_data_center(storage::LocalLog& log, std::string_view configured) {
+  TETRAD_TRY(const auto saved, log.get(kDataCenterKey));
+  if (!saved) return {};
+  return check_center(*saved, configured);
 }
 
 Result<std::optional<uint32_t>> load_store_count(storage::LocalLog& log) {
@@ -207,7 +226,7 @@ Task<void> Formation::run() {
     Result<void> member = co_await become_member(has_group);
     begun = std::move(member);
   }
-  // The name is in the metadata as well, where an older log has none.
+  // The names are in the metadata as well, where an older log has none.
   if (begun) begun = check_state();
   if (!begun) {
     options_.fatal(begun.error());
@@ -269,6 +288,7 @@ Task<Result<void>> Formation::write_identity(std::vector<storage::LocalLog::Oper
   base::ByteWriter(stores).u32(options_.self.store_count);
   with.push_back({Bytes(kStoresKey), std::move(stores)});
   with.push_back({Bytes(kNameKey), Bytes(options_.cluster_name)});
+  with.push_back({Bytes(kDataCenterKey), Bytes(options_.self.data_center)});
   Result<void> written = co_await write_synced(log_, std::move(with));
   co_return written;
 }
@@ -415,11 +435,14 @@ void Formation::confirm() {
   if (!std::exchange(confirmed_, true)) options_.member();
 }
 
-/// For logs that have no name: the cluster's own.
+/// For logs that have no names: those of the metadata.
 Result<void> Formation::check_state() const {
   const MetaSnapshot state = meta_.snapshot();
   if (state->cluster_id.is_nil()) return {};
-  return check_name(state->cluster_name, options_.cluster_name);
+  TETRAD_TRY_VOID(check_name(state->cluster_name, options_.cluster_name));
+  const NodeInfo* own = state->node(identity_.host);
+  if (own == nullptr || own->state == NodeState::kRemoved) return {};
+  return check_center(own->data_center, options_.self.data_center);
 }
 
 // A leader is known, and what the metadata has of this node is how it is.

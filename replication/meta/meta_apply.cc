@@ -91,7 +91,8 @@ Result<void> apply(MetaState& state, const PutNode& body, MetaIndex) {
                   "host {} was removed from the cluster; wipe its data to join as a new node",
                   node.host.to_string());
     if (known->second.data_center != node.data_center)
-      return fail(ErrorCode::kConfig, "host {} belongs to data center '{}', not '{}'",
+      return fail(ErrorCode::kConfig,
+                  "datacenter: host {} belongs to '{}' and stays there, not '{}'",
                   node.host.to_string(), known->second.data_center, node.data_center);
     // It comes back after a restart: tokens, state and number of stores stay, the rest is as it
     // says now.

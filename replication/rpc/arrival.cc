@@ -82,9 +82,7 @@ Result<void> Arrival::choose(char first) {
     return fail(ErrorCode::kProtocol,
                 "it speaks without TLS, which this node demands (internode_encryption)");
   }
-  if (first == base::kTlsHandshakeByte)
-    return fail(ErrorCode::kProtocol,
-                "it speaks TLS, which this node does not (internode_encryption)");
+  if (first == base::kTlsHandshakeByte) return fail(ErrorCode::kProtocol, kSpeaksTls);
   is_plain_ = true;
   if (terms_.secret != nullptr) proof_.emplace(terms_.secret, *terms_.random);
   return {};

@@ -24,6 +24,12 @@ enum class InternodeEncryption : uint8_t {
   kAll
 };
 
+/// Why a node without TLS refuses a connection. While a cluster changes over this is said of nodes
+/// that have TLS already: with `optional` they come again without it.
+inline constexpr const char* kSpeaksTls =
+    "it speaks TLS, which this node does not (internode_encryption); with 'optional' it goes on "
+    "without, and this ends when this node has TLS too";
+
 /// Runs the first off the loop, then the second on it.
 using OffLoop = std::function<void(base::Callback work, base::Callback done)>;
 

@@ -330,8 +330,11 @@ void RpcNode::Core::take(Bytes message, bool local) {
       !TETRAD_MUTANT(wanted_id_ignored)) {
     metrics.refused_wanted.add();
     if (!is_reply && may_log_stranger(envelope.sender_endpoint)) {
-      logger.warn("message for another host refused from={} wanted={} this={}",
-                  envelope.sender_endpoint, envelope.target.to_string(), self.to_string());
+      // Info: of a host that was here before. /health of the sender tells what to do, if anything.
+      logger.info(
+          "message for another host refused, which had this address before: others stop when it is "
+          "removed or back elsewhere from={} wanted={} this={}",
+          envelope.sender_endpoint, envelope.target.to_string(), self.to_string());
     }
     if (envelope.kind == MessageKind::kRequest) {
       refuse(envelope,

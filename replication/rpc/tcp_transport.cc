@@ -192,8 +192,7 @@ bool Incoming::deliver(BytesView bytes) {
 
 // A node whose internode settings differ gets a sign, so that its log says why.
 std::string Incoming::refusal(BytesView bytes, const Error& error) {
-  if (bytes.front() == base::kTlsHandshakeByte)
-    return "it speaks TLS, which this node does not (internode_encryption)";
+  if (bytes.front() == base::kTlsHandshakeByte) return kSpeaksTls;
   if (!bytes.starts_with(kSecretPreface)) return error.message;
   error_code ignored;
   const auto sign = SecretSign::kNone;

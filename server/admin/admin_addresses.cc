@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of addresses (CIDR groups): what the admin port tells of them, and the orders that change
 // them. They are objects of the metadata (cql/schema/address_groups.h).
+#include <algorithm>
+
 #include "base/sleep.h"
 #include "cql/schema/address_groups.h"
 #include "cql/types/inet.h"
@@ -62,7 +64,9 @@ void AdminService::answer_cidr_groups(const HttpRequest& request, Respond respon
 void AdminService::answer_cidr_groups_of(const HttpRequest& request, Respond respond) {
   const std::string text = request.parameter("address");
   const auto address = cql::parse_inet(text);
-  if (!address) return respond(http_error(400, "Invalid IP " + text));
+  // As of a range: "1.2.3", which is 1.2.0.3 to Java, is a slip.
+  const bool is_whole = text.find(':') != std::string::npos || std::ranges::count(text, '.') == 3;
+  if (!address || !is_whole) return respond(http_error(400, "Invalid IP " + text));
   const cql::AddressGroups groups = groups_in(*parts_.node.meta().snapshot());
   respond(json_response({{"groups", groups.groups_of(*address)}}));
 }

@@ -214,21 +214,36 @@ std::string AdminService::describe_cluster() const {
       voters.push_back(state->address_of(host));
     if (const auto host = driver->core().leader()) leader = state->address_of(*host);
   }
-  json out = {{"cluster", state->cluster_name},
-              {"metadata_leader", leader},
-              {"metadata_voters", voters},
-              {"cluster_id", state->cluster_id.to_string()},
-              {"partitioner", "org.apache.cassandra.dht.Murmur3Partitioner"},
-              {"schema_version", state->schema_version_uuid().to_string()},
-              {"metadata_index", state->applied.value},
-              {"nodes", std::ranges::count_if(state->nodes,
-                                              [](const auto& entry) {
-                                                return entry.second.state !=
-                                                       replication::NodeState::kRemoved;
-                                              })},
-              {"tables", state->tables.size()},
-              {"settings", settings},
-              {"version", parts_.version}};
+  // A schema has the number of the change that made it: who has applied that has this one.
+  json current = json::array(), older = json::array(), unreachable = json::array();
+  for (const auto& [host, node] : state->nodes) {
+    if (node.state == replication::NodeState::kRemoved) continue;
+    const bool is_self = host == parts_.node.self();
+    if (!is_self && !parts_.node.meta().is_live(host))
+      unreachable.push_back(node.address);
+    else if (is_self ||
+             parts_.node.membership().applied_of(host).value >= state->schema_version.value)
+      current.push_back(node.address);
+    else
+      older.push_back(node.address);
+  }
+  json out = {
+      {"cluster", state->cluster_name},
+      {"schema_nodes", {{"current", current}, {"older", older}, {"unreachable", unreachable}}},
+      {"metadata_leader", leader},
+      {"metadata_voters", voters},
+      {"cluster_id", state->cluster_id.to_string()},
+      {"partitioner", "org.apache.cassandra.dht.Murmur3Partitioner"},
+      {"schema_version", state->schema_version_uuid().to_string()},
+      {"metadata_index", state->applied.value},
+      {"nodes", std::ranges::count_if(state->nodes,
+                                      [](const auto& entry) {
+                                        return entry.second.state !=
+                                               replication::NodeState::kRemoved;
+                                      })},
+      {"tables", state->tables.size()},
+      {"settings", settings},
+      {"version", parts_.version}};
   return json_text(out);
 }
 

@@ -11,12 +11,10 @@
 //    changed the schema; look again after a second.
 #include "server/auth/first_superuser.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 
+#include "base/secret.h"
 #include "base/sleep.h"
 #include "cql/execute/password.h"
 #include "cql/schema/roles.h"
@@ -25,6 +23,7 @@ namespace tetrad::server {
 namespace {
 
 constexpr uint32_t kHashLane = 0x4C4F4749;  // that of logins
+constexpr size_t kFileBytesMax = 64 << 10;
 constexpr int64_t kRetryUs = 1'000'000, kChangeTimeoutUs = 20'000'000;
 
 std::string made_up(base::Random& random) {
@@ -41,12 +40,12 @@ std::string made_up(base::Random& random) {
 Result<FirstSuperuser> first_superuser(const std::string& name, const std::string& password_file,
                                        base::Random& random) {
   if (!password_file.empty()) {
-    std::ifstream file(password_file);
-    if (!file)
-      return fail(ErrorCode::kConfig, "init_superuser_password_file: cannot read {}: {}",
-                  password_file, std::strerror(errno));
-    std::string password;
-    if (!std::getline(file, password) || password.empty())
+    base::SecretText text;
+    if (const auto read = base::read_secret_file(password_file, kFileBytesMax, "password", text);
+        !read)
+      return fail(ErrorCode::kConfig, "init_superuser_password_file: {}", read.error().message);
+    std::string password = text.text.substr(0, text.text.find('\n'));
+    if (password.empty())
       return fail(ErrorCode::kConfig,
                   "init_superuser_password_file: the first line of {} is no password",
                   password_file);

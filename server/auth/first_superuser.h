@@ -26,7 +26,8 @@ struct FirstSuperuser {
 };
 
 /// The password from the file, else from the environment, else made up of `random`, which nobody
-/// can foresee. Errors: kConfig, the file does not read or its first line is empty.
+/// can foresee. Errors: kConfig, the file does not read, others than its owner may read it, or its
+/// first line is empty.
 Result<FirstSuperuser> first_superuser(const std::string& name, const std::string& password_file,
                                        base::Random& random);
 

@@ -19,6 +19,9 @@ uint64_t chosen(uint64_t option_mb, uint64_t part_bytes, uint64_t least_bytes,
   return std::clamp(part_bytes, least_bytes, most_bytes);
 }
 
+/// As many as may be in memory at a time (memory_plan.h).
+uint64_t memtables_most(uint32_t shards) { return std::max<uint64_t>(4, uint64_t{2} * shards); }
+
 }  // namespace
 
 MemoryPlan plan_memory(const Options& options, uint64_t memory_bytes, uint32_t shards) {
@@ -28,9 +31,8 @@ MemoryPlan plan_memory(const Options& options, uint64_t memory_bytes, uint32_t s
   out.row_cache = chosen(options.row_cache_mb, memory_bytes / 64, kMiB, 64 * kMiB);
   out.vector_graphs =
       chosen(options.vector_graphs_mb, memory_bytes / 10, 0, std::numeric_limits<uint64_t>::max());
-  // As many memtables as may be in memory at a time (memory_plan.h).
-  const uint64_t memtables = std::max<uint64_t>(4, 2 * stores);
-  out.write_buffer = chosen(options.write_buffer_mb, memory_bytes / 8 / memtables, kMiB, 64 * kMiB);
+  out.write_buffer =
+      chosen(options.write_buffer_mb, memory_bytes / 8 / memtables_most(shards), kMiB, 64 * kMiB);
   out.write_queue = std::clamp(memory_bytes / 32 / stores, 4 * kMiB, 64 * kMiB);
   out.requests =
       options.request_memory_mb != 0 ? options.request_memory_mb * kMiB : memory_bytes / 10;
@@ -38,6 +40,11 @@ MemoryPlan plan_memory(const Options& options, uint64_t memory_bytes, uint32_t s
   out.prepared = std::clamp(memory_bytes / 16, 4 * kMiB, 128 * kMiB);
   out.peer_queue = std::clamp(memory_bytes / 32 / stores, 20 * kMiB, 64 * kMiB);
   return out;
+}
+
+uint64_t bytes_together(const MemoryPlan& plan, uint32_t shards) {
+  return plan.block_cache + plan.row_cache + plan.vector_graphs +
+         memtables_most(shards) * plan.write_buffer + plan.requests;
 }
 
 }  // namespace tetrad::server

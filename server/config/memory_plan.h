@@ -26,4 +26,7 @@ struct MemoryPlan {
 /// memtable.
 MemoryPlan plan_memory(const Options& options, uint64_t memory_bytes, uint32_t shards);
 
+/// What caches, memtables and requests take when all of them are full.
+uint64_t bytes_together(const MemoryPlan& plan, uint32_t shards);
+
 }  // namespace tetrad::server

@@ -274,15 +274,29 @@ def test_what_only_looks_like_tls_is_refused(start, ours):
     wait_until("their end", lambda: node.metric("tetrad_server_connections_open") == 0, 20)
 
 
-def test_the_admin_port_speaks_https_when_told_to(start, ours, theirs, monkeypatch):
+def test_the_admin_port_speaks_https_when_told_to(start, top, ours, theirs, monkeypatch):
     monkeypatch.setattr(Node, "context", ssl.create_default_context(cafile=ours / "ca.pem"))
     node = start(*server_options(ours), "--admin-encryption-enabled")
     ask = ["-h", node.address]
     assert "serving" in tetractl(*ask, "--ca-file", ours / "ca.pem", "status")
     assert "level: warn" in tetractl(*ask, "--ca-file", ours / "ca.pem", "log-level", "warn")
     assert "this port takes HTTPS only" in tetractl(*ask, "status", fails=True)
-    assert "certificate verify failed" in tetractl(*ask, "--ca-file", theirs / "ca.pem", "status", fails=True)
+    assert "has a certificate of an authority that is not in %s; name the ca.pem" % (theirs / "ca.pem") in tetractl(
+        *ask, "--ca-file", theirs / "ca.pem", "status", fails=True)
     assert "cannot read" in tetractl(*ask, "--ca-file", ours / "nothing", "status", fails=True)
+    misnamed = start(*server_options(ours, "127.0.37.42"), "--admin-encryption-enabled", address="127.0.37.43")
+    assert ("127.0.37.43:9180 has a certificate that is not good for 127.0.37.43, but for: 127.0.37.42, localhost; say one of these" in
+            tetractl("-h", misnamed.address, "--ca-file", ours / "ca.pem", "status", fails=True))
+    key, request, names, old = (top / ("old." + kind) for kind in ("key", "csr", "names", "pem"))
+    subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", request,
+                    "-subj", "/CN=old"], check=True, capture_output=True)
+    names.write_text("subjectAltName=IP:127.0.37.44\n")
+    subprocess.run(["openssl", "x509", "-req", "-in", request, "-CA", ours / "ca.pem", "-CAkey", ours / "ca-key.pem", "-days", "0", "-extfile", names,
+                    "-out", old], check=True, capture_output=True)
+    expired = start("--client-encryption-enabled", "--client-encryption-certificate-file", old, "--client-encryption-key-file", key,
+                    "--admin-encryption-enabled", address="127.0.37.44")
+    assert "127.0.37.44:9180 has a certificate that has expired, or the clock" in tetractl(
+        "-h", expired.address, "--ca-file", ours / "ca.pem", "status", fails=True)
     plain = start(address="127.0.37.42")
     assert "does not answer" in tetractl("-h", plain.address, "--ca-file", ours / "ca.pem", "status", fails=True)
     # Who begins and does not go on keeps nobody out.

@@ -13,6 +13,14 @@ install(TARGETS tetrad tetractl RUNTIME DESTINATION bin)
 install(FILES ${package_files}/tetrad.yaml DESTINATION /etc/tetrad)
 install(FILES conf/debian/tetrad.service DESTINATION /lib/systemd/system)
 install(FILES tools/tetractl/completion.bash DESTINATION share/bash-completion/completions RENAME tetractl)
+# Manual pages are made of --help when the package is: the programs are there then.
+foreach(program_summary "tetrad@distributed wide-column database server that speaks CQL" "tetractl@asks and orders a Tetrad node")
+  string(REPLACE "@" ";" program_summary "${program_summary}")
+  list(POP_FRONT program_summary program summary)
+  install(CODE "execute_process(COMMAND python3 ${CMAKE_SOURCE_DIR}/tools/cmake/man_page.py $<TARGET_FILE:${program}> ${PROJECT_VERSION}
+    \"${summary}\" ${package_files}/${program}.1.gz COMMAND_ERROR_IS_FATAL ANY)")
+  install(FILES ${package_files}/${program}.1.gz DESTINATION share/man/man1)
+endforeach()
 install(FILES LICENSE DESTINATION share/doc/tetrad RENAME copyright)
 # README.md and all that is reached from it by links, in the same folders; tests/package/run follows them.
 foreach(document
@@ -30,6 +38,13 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tetrad)
 set(CPACK_PACKAGE_CONTACT "the authors of Tetrad <tetrad@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "distributed wide-column database server that speaks CQL")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+"Tetrad is a database for clients of Apache Cassandra: drivers and cqlsh
+connect to it over the native protocol, versions 3 to 5. Every row is on up to
+four nodes of each data center; tables split, move and repair themselves.
+.
+The package has the server, a systemd unit that is not started by itself, and
+tetractl, which takes the words of nodetool.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

@@ -14,7 +14,9 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 #include <fmt/format.h>
+#include <openssl/x509_vfy.h>
 
+#include "tools/tetractl/certificates.h"
 #include "tools/tetractl/token.h"
 
 namespace tetrad::tools {
@@ -74,6 +76,39 @@ Answer exchange(Stream& stream, http::verb verb, const std::string& path, const 
   return {parser.get().result_int(), parser.get().body()};
 }
 
+/// What is wrong with a certificate, and what to do; the sentence goes on "HOST:PORT ".
+/// The causes are those that an operator makes; all others are in OpenSSL's words.
+std::string trouble_with(X509* certificate, int error, const Target& target) {
+  switch (error) {
+    case X509_V_OK:
+      return fmt::format(
+          "has a certificate that is not good for {}, but for: {}; say one of these as the host, "
+          "or "
+          "make it anew with all its names (tetractl certificates --renew)",
+          target.host, fmt::join(names_of(certificate), ", "));
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return "has a certificate that has expired, or the clock of this machine is wrong; tetractl "
+             "certificates --renew makes it anew";
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return "has a certificate that is not valid yet: the clock of this machine, or of that where "
+             "it was made, is wrong";
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      return fmt::format(
+          "has a certificate of an authority that is not in {}; name the ca.pem of those who made "
+          "it "
+          "(--ca-file)",
+          target.ca_file);
+    default:
+      return fmt::format("has a certificate that is not taken: {}",
+                         X509_verify_cert_error_string(error));
+  }
+}
+
 /// One request, with a token when it is an order. Throws boost::system::system_error when the node
 /// does not answer, or is not who it should be. `node`: who answered.
 Answer ask_once(const Target& target, http::verb verb, const std::string& path,
@@ -101,9 +136,21 @@ Answer ask_once(const Target& target, http::verb verb, const std::string& path,
   beast::ssl_stream<beast::tcp_stream> stream(io, context);
   stream.set_verify_mode(asio::ssl::verify_peer);
   // The certificate must name the host as the user has written it.
-  stream.set_verify_callback(asio::ssl::host_name_verification(target.host));
+  std::string trouble;
+  const asio::ssl::host_name_verification is_good_for(target.host);
+  stream.set_verify_callback([&](bool is_trusted, asio::ssl::verify_context& seen) {
+    const bool is_good = is_good_for(is_trusted, seen);
+    if (!is_good) {
+      X509_STORE_CTX* const context_of = seen.native_handle();
+      trouble = trouble_with(X509_STORE_CTX_get_current_cert(context_of),
+                             is_trusted ? X509_V_OK : X509_STORE_CTX_get_error(context_of), target);
+    }
+    return is_good;
+  });
   connect(beast::get_lowest_layer(stream));
-  stream.handshake(asio::ssl::stream_base::client);
+  stream.handshake(asio::ssl::stream_base::client, error);
+  if (!trouble.empty()) throw NodeAway(fmt::format("{}:{} {}", target.host, target.port, trouble));
+  if (error) throw boost::system::system_error(error);
   return exchange(stream, verb, path, token, node);
 }
 

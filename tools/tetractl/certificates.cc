@@ -252,25 +252,32 @@ std::vector<std::string> names_lost(const std::string& path, X509* now) {
   ERR_clear_error();
   std::vector<std::string> lost;
   if (old == nullptr) return lost;
-  const Names names(static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(old.get(), NID_subject_alt_name, nullptr, nullptr)));
-  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
-    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
-    const ASN1_STRING* const text = name->type == GEN_DNS ? name->d.dNSName : name->d.iPAddress;
-    if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;
-    const unsigned char* const bytes = ASN1_STRING_get0_data(text);
-    const auto size = static_cast<size_t>(ASN1_STRING_length(text));
-    if (name->type == GEN_DNS) {
-      std::string host(reinterpret_cast<const char*>(bytes), size);
-      if (X509_check_host(now, host.data(), host.size(), 0, nullptr) != 1) lost.push_back(host);
-    } else if (X509_check_ip(now, bytes, size, 0) != 1) {
-      lost.push_back(address_text(bytes, size));
-    }
+  for (std::string& name : names_of(old.get())) {
+    // Of a name that is no address the last answers -2.
+    if (X509_check_host(now, name.data(), name.size(), 0, nullptr) != 1 &&
+        X509_check_ip_asc(now, name.c_str(), 0) != 1)
+      lost.push_back(std::move(name));
   }
   return lost;
 }
 
 }  // namespace
+
+std::vector<std::string> names_of(const X509* certificate) {
+  std::vector<std::string> out;
+  const Names names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;
+    const ASN1_STRING* const text = name->type == GEN_DNS ? name->d.dNSName : name->d.iPAddress;
+    const unsigned char* const bytes = ASN1_STRING_get0_data(text);
+    const auto size = static_cast<size_t>(ASN1_STRING_length(text));
+    out.push_back(name->type == GEN_DNS ? std::string(reinterpret_cast<const char*>(bytes), size)
+                                        : address_text(bytes, size));
+  }
+  return out;
+}
 
 Result<CertificateFiles> make_certificates(const CertificateOrder& order) {
   CertificateFiles out;

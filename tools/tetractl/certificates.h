@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <openssl/types.h>
+
 #include "base/result.h"
 
 namespace tetrad::tools {
@@ -37,5 +39,8 @@ struct CertificateFiles {
 /// wrongly; kIo.
 /// The folder's key ca-key.pem can make nodes of the cluster: it belongs on no node.
 Result<CertificateFiles> make_certificates(const CertificateOrder& order);
+
+/// Names and addresses that the certificate is good for, as it lists them; other kinds are left out.
+std::vector<std::string> names_of(const X509* certificate);
 
 }  // namespace tetrad::tools

@@ -38,7 +38,62 @@ std::map<std::string, json> nodes_by_address(const json& status) {
   return out;
 }
 
+/// "[10.0.0.1, 10.0.0.2]", as nodetool writes addresses.
+std::string in_brackets(const json& addresses) {
+  return fmt::format("[{}]", fmt::join(addresses.get<std::vector<std::string>>(), ", "));
+}
+
+// nodetool's words, of what /status tells of the nodes.
+void print_node_counts(const json& nodes) {
+  std::map<std::string, int> of_state;
+  std::map<std::string, std::pair<int, int>> of_center;  // all, and those that are down
+  std::map<std::string, json> of_version;
+  int live = 0;
+  for (const auto& one : nodes) {
+    const bool is_live = one.at("live").get<bool>();
+    live += is_live;
+    ++of_state[one.at("state").get<std::string>()];
+    auto& [all, down] = of_center[one.at("data_center").get<std::string>()];
+    ++all;
+    down += !is_live;
+    of_version[one.at("version").get<std::string>()].push_back(one.at("address"));
+  }
+  fmt::print(
+      "Stats for all nodes:\n\tLive: {}\n\tJoining: {}\n\tMoving: 0\n\tLeaving: {}\n"
+      "\tUnreachable: {}\n\nData Centers: \n",
+      live, of_state["joining"], of_state["leaving"], static_cast<int>(nodes.size()) - live);
+  for (const auto& [center, counts] : of_center)
+    fmt::print("\t{} #Nodes: {} #Down: {}\n", center, counts.first, counts.second);
+  fmt::print("\nDatabase versions:\n");
+  for (const auto& [version, addresses] : of_version)
+    fmt::print("\t{}: {}\n", version, in_brackets(addresses));
+  fmt::print("\n");
+}
+
 }  // namespace
+
+// The first lines as nodetool's describecluster, then everything.
+int show_cluster(AdminClient& node, const Invocation& call) {
+  json cluster = node.fact("/describe-cluster");
+  if (call.as_json) {
+    fmt::print("{}\n", cluster.dump(2));
+    return 0;
+  }
+  fmt::print("Cluster Information:\n\tName: {}\n\tPartitioner: {}\n\tSchema versions:\n",
+             cell_text(cluster.at("cluster")), cell_text(cluster.at("partitioner")));
+  // Of a node that is behind the version is not known, only that it is an older one.
+  const json& of_schema = cluster.at("schema_nodes");
+  const std::string version = cell_text(cluster.at("schema_version"));
+  for (const auto& [name, key] :
+       {std::pair(version, "current"), {"OLDER", "older"}, {"UNREACHABLE", "unreachable"}})
+    if (!of_schema.at(key).empty())
+      fmt::print("\t\t{}: {}\n", name, in_brackets(of_schema.at(key)));
+  fmt::print("\n");
+  print_node_counts(node.fact("/status").at("nodes"));
+  cluster.erase("schema_nodes");
+  print_object(cluster);
+  return 0;
+}
 
 // A table for each data centre, as nodetool prints them, and one line of the node's health above.
 int show_status(AdminClient& node, const Invocation& call) {

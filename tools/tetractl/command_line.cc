@@ -16,6 +16,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/closest_name.h"
 
@@ -155,6 +156,7 @@ class Reader {
   std::optional<Said> take_verb(const std::string& word);
   std::optional<Said> place_arguments();
   std::optional<Said> set_target();
+  bool wants_json() const;
 
   const std::vector<std::string>& line_;
   size_t at_ = 0;
@@ -230,13 +232,24 @@ std::optional<Said> Reader::take_word(const std::string& word) {
   return take_verb(word);
 }
 
+// Also behind a verb that is none, where options are not read.
+bool Reader::wants_json() const {
+  return std::ranges::any_of(line_, [](const std::string& word) {
+    return word == "--json" || word == "-F" || word.starts_with("--format");
+  });
+}
+
 std::optional<Said> Reader::take_verb(const std::string& word) {
   call_.verb = find_verb(word);
   if (call_.verb != nullptr) return std::nullopt;
   // Words of nodetool that have no verb: what to do instead, or why nothing needs to be done.
   for (const OtherWord& other : other_words()) {
-    if (other.name == word)
-      return Said{fmt::format("tetractl: {}: {}", word, other.why), other.is_fulfilled ? 0 : 1};
+    if (other.name != word) continue;
+    const std::string sentence = fmt::format("{}: {}", word, other.why);
+    // A program that reads JSON gets it; what is refused is told on standard error, as all errors.
+    if (other.is_fulfilled && wants_json())
+      return Said{nlohmann::json({{"ok", true}, {"note", sentence}}).dump(2), 0};
+    return Said{"tetractl: " + sentence, other.is_fulfilled ? 0 : 1};
   }
   return wrong(fmt::format("there is no command '{}'{}", word, near_ones(word, names_of_verbs())));
 }
@@ -340,19 +353,24 @@ std::string help_text(const Verb& verb) {
   return out + "\nOptions of all verbs: tetractl --help\n";
 }
 
-// One case for each verb with options of its own. Written to completion.bash, which a test
-// compares.
+// One case for each verb with options of its own, or words that its first argument may be. Written
+// to completion.bash, which a test compares.
 std::string completion_script() {
   std::string cases;
   for (const Verb& verb : verbs()) {
-    if (verb.options.empty()) continue;
+    const std::string_view choices =
+        verb.arguments.empty() ? std::string_view() : verb.arguments.front().choices;
+    if (verb.options.empty() && choices.empty()) continue;
     std::string options;
     for (const Option& option : verb.options)
       for (const std::string& name : split(option.names, ' '))
         options += (options.empty() ? "" : " ") + name;
     std::string names(verb.name);
     for (const std::string_view alias : verb.aliases) names += fmt::format(" | {}", alias);
-    cases += fmt::format("    {}) options=\"{}\" ;;\n", names, options);
+    cases += fmt::format("    {})", names);
+    if (!options.empty()) cases += fmt::format(" options=\"{}\"", options);
+    if (!choices.empty()) cases += fmt::format(" choices=\"{}\"", choices);
+    cases += " ;;\n";
   }
   return fmt::format(
       "# SPDX-License-Identifier: Apache-2.0\n"
@@ -360,7 +378,8 @@ std::string completion_script() {
       "it,\n"
       "# or put it into /etc/bash_completion.d.\n"
       "_tetractl() {{\n"
-      "  local word=${{COMP_WORDS[COMP_CWORD]}} verb=\"\" options=\"\" i\n"
+      "  local word=${{COMP_WORDS[COMP_CWORD]}} last=${{COMP_WORDS[COMP_CWORD - 1]}}\n"
+      "  local verb=\"\" options=\"\" choices=\"\" i\n"
       "  local common=\"{}\"\n"
       "  local verbs=\"help {}\"\n"
       "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -374,16 +393,28 @@ std::string completion_script() {
       "  case $verb in\n"
       "{}"
       "  esac\n"
+      "  # Names of files only where one is meant; names that only a node knows are not asked "
+      "for.\n"
+      "  case $last in\n"
+      "    --token-file | --ca-file | -pwf | --password-file) COMPREPLY=($(compgen -f -- "
+      "\"$word\")); return ;;\n"
+      "    -F | --format) COMPREPLY=($(compgen -W \"json yaml\" -- \"$word\")); return ;;\n"
+      "  esac\n"
       "  if [[ $word == -* ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$options $common\" -- \"$word\"))\n"
       "  elif [ -z \"$verb\" ]; then\n"
       "    COMPREPLY=($(compgen -W \"$verbs\" -- \"$word\"))\n"
+      "  elif [ \"$last\" != \"$verb\" ]; then\n"
+      "    COMPREPLY=()\n"
+      "  elif [ \"$choices\" = {} ]; then\n"
+      "    COMPREPLY=($(compgen -d -- \"$word\"))\n"
       "  else\n"
-      "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
+      "    COMPREPLY=($(compgen -W \"$choices\" -- \"$word\"))\n"
       "  fi\n"
       "}}\n"
       "complete -F _tetractl tetractl\n",
-      fmt::join(names_of_options(nullptr), " "), fmt::join(names_of_verbs(), " "), cases);
+      fmt::join(names_of_options(nullptr), " "), fmt::join(names_of_verbs(), " "), cases,
+      Argument::kDirectories);
 }
 
 }  // namespace tetrad::tools

@@ -3,6 +3,8 @@
 //
 // One export of /metrics answers each of these verbs: a node keeps no figures only for tetractl.
 // Rates are sums since the start of the node, as nodetool shows them.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/shown_percentiles.h"
@@ -153,8 +155,13 @@ int show_compactions(AdminClient& node, const Invocation& call) {
   const double pending = sum("tetrad_storage_pending_compaction_bytes");
   const double level0 = sum("tetrad_storage_level0_files");
   const double stopped = sum("tetrad_storage_writes_stopped");
+  // nodetool's figure, which scripts wait for to be 0: those that run, and at least one for each
+  // store with something to rewrite.
+  const double tasks =
+      std::max(running, metrics.not_zero("tetrad_storage_pending_compaction_bytes"));
   if (call.as_json) {
-    fmt::print("{}\n", json({{"running", running},
+    fmt::print("{}\n", json({{"pending_tasks", tasks},
+                             {"running", running},
                              {"flushes_running", flushes},
                              {"pending_bytes", pending},
                              {"level0_files", level0},
@@ -162,7 +169,8 @@ int show_compactions(AdminClient& node, const Invocation& call) {
                            .dump(2));
     return 0;
   }
-  print_lines({{"running compactions", whole(running)},
+  print_lines({{"pending tasks", whole(tasks)},
+               {"running compactions", whole(running)},
                {"running flushes", whole(flushes)},
                {"pending compaction data", size_text(static_cast<uint64_t>(pending))},
                {"files to sort into levels", whole(level0)},

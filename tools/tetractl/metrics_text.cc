@@ -46,18 +46,26 @@ MetricsText::MetricsText(std::string_view text) {
     const double value = std::strtod(std::string(line.substr(space + 1)).c_str(), nullptr);
     const double bound =
         brace < space && name.ends_with(kBucket) ? bound_of(line.substr(brace, space - brace)) : -1;
-    if (bound >= 0)
+    if (bound >= 0) {
       // Sums of cumulative counts are cumulative, too.
       buckets_[std::string(name.substr(0, name.size() - kBucket.size()))][bound] +=
           static_cast<uint64_t>(value);
-    else
-      sums_[std::string(name)] += value;
+      continue;
+    }
+    Figures& figures = figures_[std::string(name)];
+    figures.sum += value;
+    figures.not_zero += value != 0 ? 1 : 0;
   }
 }
 
 double MetricsText::sum(std::string_view name) const {
-  const auto found = sums_.find(name);
-  return found == sums_.end() ? 0 : found->second;
+  const auto found = figures_.find(name);
+  return found == figures_.end() ? 0 : found->second.sum;
+}
+
+double MetricsText::not_zero(std::string_view name) const {
+  const auto found = figures_.find(name);
+  return found == figures_.end() ? 0 : found->second.not_zero;
 }
 
 ExportedHistogram MetricsText::histogram(std::string_view name) const {

@@ -35,12 +35,18 @@ class MetricsText {
   /// 0: there is no such series.
   /// Of all series of that name: shards, stores, verbs and levels together.
   double sum(std::string_view name) const;
+  /// Of how many series of that name the value is not 0: stores with something to do.
+  double not_zero(std::string_view name) const;
   /// Empty: there is none of that name.
   ExportedHistogram histogram(std::string_view name) const;
 
  private:
   // Names of buckets are kept without "_bucket", those of other lines as they are.
-  std::map<std::string, double, std::less<>> sums_;
+  struct Figures {
+    double sum = 0;
+    double not_zero = 0;
+  };
+  std::map<std::string, Figures, std::less<>> figures_;
   std::map<std::string, std::map<double, uint64_t>, std::less<>> buckets_;  // by name, by bound
 };
 

@@ -512,8 +512,11 @@ int set_log_level(AdminClient& node, const Invocation& call) {
   return answered(node.order("/log-level", {{"level", level}}), call);
 }
 
-int print_completion(AdminClient&, const Invocation&) {
-  fmt::print("{}", completion_script());
+int print_completion(AdminClient&, const Invocation& call) {
+  if (call.as_json)
+    fmt::print("{}\n", json({{"bash", completion_script()}}).dump(2));
+  else
+    fmt::print("{}", completion_script());
   return 0;
 }
 

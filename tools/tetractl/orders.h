@@ -15,6 +15,7 @@ namespace tetrad::tools {
 // Facts.
 // Exit code 1 unless the node serves: scripts wait for it.
 int show_status(AdminClient& node, const Invocation& call);
+int show_cluster(AdminClient& node, const Invocation& call);
 // With a word: of that keyspace, whose replicas decide what a node owns.
 int show_ring(AdminClient& node, const Invocation& call);
 int show_ranges(AdminClient& node, const Invocation& call);

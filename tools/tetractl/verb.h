@@ -20,8 +20,12 @@ struct Argument {
   /// How often the word may stand: once, once or not at all, any number of times.
   /// In the usage: name, [name], [name...].
   enum class Times : uint8_t { kOnce, kMaybe, kAny };
+  /// As `choices`: bash offers folders.
+  static constexpr std::string_view kDirectories = "/";
   std::string_view name;
   Times times;
+  /// With blanks between: what bash offers; only of a verb's first word. The node checks the word.
+  std::string_view choices = "";
 };
 
 /// "-t --tag": its value, or that it was said, is kept under the name that comes last, "tag".

@@ -11,6 +11,11 @@ namespace {
 using Times = Argument::Times;
 
 // Arguments and options that several verbs have.
+// A test compares the names with those that a node has.
+constexpr std::string_view kSettings =
+    "balance_start_percent burst_ru_per_s max_logical_partition_mb max_physical_partition_mb "
+    "physical_partition_ru_per_s";
+constexpr std::string_view kTimeouts = "cascontention counterwrite range read truncate write";
 constexpr Argument kKeyspace{"keyspace", Times::kMaybe}, kTable{"table", Times::kMaybe},
     kTables{"tables", Times::kAny}, kKeyspaces{"keyspaces", Times::kAny};
 
@@ -50,8 +55,7 @@ std::vector<Verb> cluster_verbs() {
           .done_by(show_ring),
       Verb("describe-cluster", "Name, schema version and settings of the cluster")
           .also({"describecluster"})
-          .asks_for("/describe-cluster")
-          .shown_by(print_cluster),
+          .done_by(show_cluster),
       Verb("describering", "Ranges of a keyspace's tables, and who has them")
           .takes({{"keyspace", Times::kOnce}, kTable})
           .done_by(show_ranges),
@@ -82,7 +86,7 @@ std::vector<Verb> cluster_verbs() {
           .takes({{"id", Times::kOnce}})
           .orders("/merge", {"id"}),
       Verb("setting", "Changes a setting of the whole cluster (describe-cluster shows them)")
-          .takes({{"name", Times::kOnce}, {"value", Times::kOnce}})
+          .takes({{"name", Times::kOnce, kSettings}, {"value", Times::kOnce}})
           .orders("/setting", {"name", "value"}),
       Verb("remove-node", "Takes a dead node out: its replicas are rebuilt, its id is retired")
           .also({"removenode"})
@@ -185,7 +189,7 @@ std::vector<Verb> node_verbs() {
           .takes({{"class_and_level", Times::kAny}})
           .done_by(set_log_level),
       Verb("log-level", "Changes the least level that the node logs: debug, info, warn, error")
-          .takes({{"level", Times::kOnce}})
+          .takes({{"level", Times::kOnce, "debug info warn error"}})
           .orders("/log-level", {"level"}),
       Verb("disk-encryption", "The keys that the node's files on disk are encrypted with")
           .asks_for("/disk-encryption")
@@ -234,10 +238,10 @@ std::vector<Verb> client_verbs() {
           .asks_for("/cidr-filtering")
           .shown_by(print_cidr_filtering),
       Verb("gettimeout", "How long statements may take: read, range, write, counterwrite, ...")
-          .takes({{"timeout_types", Times::kAny}})
+          .takes({{"timeout_types", Times::kAny, kTimeouts}})
           .done_by(show_timeout),
       Verb("settimeout", "Changes it, in milliseconds, until the node ends")
-          .takes({{"timeout_type", Times::kOnce}, {"timeout_in_ms", Times::kOnce}})
+          .takes({{"timeout_type", Times::kOnce, kTimeouts}, {"timeout_in_ms", Times::kOnce}})
           .done_by(set_timeout),
       Verb("gettraceprobability", "Which part of requests is traced unasked")
           .asks_for("/info")
@@ -303,7 +307,7 @@ std::vector<Verb> verbs_of_no_node() {
       Verb("certificates",
            "Makes an authority, and certificates for nodes (each its addresses and "
            "names, with commas between) and clients")
-          .takes({{"directory", Times::kOnce}, {"nodes", Times::kAny}})
+          .takes({{"directory", Times::kOnce, Argument::kDirectories}, {"nodes", Times::kAny}})
           .with({{"--client", "NAME", "A certificate for a client of this name"},
                  {"--days", "COUNT",
                   "How long certificates hold (default 825); the authority's holds 3650"},

@@ -12,15 +12,6 @@ using nlohmann::json;
 
 int print_nothing(const json&, const Invocation&) { return 0; }
 
-// The first lines as nodetool's describecluster, then everything.
-int print_cluster(const json& cluster, const Invocation&) {
-  fmt::print("Cluster Information:\n\tName: {}\n\tPartitioner: {}\n\tSchema versions:\n\t\t{}\n\n",
-             cell_text(cluster.at("cluster")), cell_text(cluster.at("partitioner")),
-             cell_text(cluster.at("schema_version")));
-  print_object(cluster);
-  return 0;
-}
-
 int print_partitions(const json& partitions, const Invocation&) {
   print_rows(partitions, {"keyspace", "table", "id", "range_start", "range_end", "size_bytes",
                           "state", "replicas"});

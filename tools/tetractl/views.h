@@ -32,7 +32,6 @@ int print_cidr_groups(const nlohmann::json& answer, const Invocation& call);
 int print_cidr_filtering(const nlohmann::json& answer, const Invocation& call);
 // nodetool's clientstats: sums by user, each connection with --all, or sums by version.
 int print_clients(const nlohmann::json& answer, const Invocation& call);
-int print_cluster(const nlohmann::json& cluster, const Invocation& call);
 // Of Tetrad only: tables of what the JSON has.
 int print_partitions(const nlohmann::json& partitions, const Invocation& call);
 int print_moves(const nlohmann::json& plan, const Invocation& call);

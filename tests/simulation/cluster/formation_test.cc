@@ -231,4 +231,30 @@ TEST_CASE("a node that was given another cluster name since it got its data is r
   }
 }
 
+TEST_CASE("a node that was given another data center since it joined is refused") {
+  for (const size_t nodes : {size_t{1}, size_t{3}}) {
+    INFO("nodes=" << nodes);
+    SimCluster cluster(nodes, nodes);
+    REQUIRE(cluster.form());
+    const std::string center = cluster[0].options().data_center;
+    for (size_t i = 0; i < nodes; ++i) cluster[i].kill();
+    cluster.world().run_for(1'000'000);
+    cluster[0].options().data_center = "elsewhere";
+    cluster[0].start();
+    for (size_t i = 1; i < nodes; ++i) cluster[i].start();
+    REQUIRE(cluster.world().run_until([&] { return cluster[0].fatal().has_value(); }, 10'000'000));
+    CHECK(cluster[0].fatal()->code == ErrorCode::kConfig);
+    CHECK(cluster[0].fatal()->message.starts_with("datacenter: "));
+    CHECK(cluster[0].fatal()->message.find("'" + center + "'") != std::string::npos);
+    cluster[0].kill();
+    cluster[0].options().data_center = center;
+    cluster[0].options().rack = "another";  // which may change
+    cluster[0].start();
+    CHECK(cluster.world().run_until([&] { return cluster[0].is_ready(); }, 10'000'000));
+    CHECK(cluster.world().run_until(
+        [&] { return cluster[0].state()->node(cluster[0].node().self())->rack == "another"; },
+        10'000'000));
+  }
+}
+
 }  // namespace tetrad::simulation

@@ -64,7 +64,8 @@ TEST_CASE("a range is read with the bits behind its prefix cut off") {
   CHECK(read("::ffff:10.1.9.0/112") == "10.1.0.0/16");
   for (const char* wrong :
        {"", "/", "/8", "10.0.0.0", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/8/8",
-        "10.0.0.0/x", "::1/129", "host/8", "10.0.0.0/ 8", "::ffff:10.1.9.0/95", "10.0.0.0/8 "})
+        "10.0.0.0/x", "::1/129", "host/8", "10.0.0.0/ 8", "::ffff:10.1.9.0/95", "10.0.0.0/8 ",
+        "10.0.0/8", "192.168.1/24", "10/8"})
     CHECK(read(wrong) == fmt::format("error: {} is not a valid CIDR String", wrong));
 }
 

@@ -94,6 +94,10 @@ TEST_CASE("admin routes: orders are refused with the reason, and carried out") {
   CHECK(planned.at("bytes") == 0);
   const auto described = nlohmann::json::parse(ask(node, "GET", "/describe-cluster").body);
   CHECK(described.at("settings").at("max_logical_partition_mb") == "7");
+  const auto& of_schema = described.at("schema_nodes");
+  CHECK(of_schema.at("current").size() == 1);
+  CHECK(of_schema.at("older").empty());
+  CHECK(of_schema.at("unreachable").empty());
   for (const char* times : {"1", "2"}) {
     CHECK(order("/rebalance").status == 200);
     CHECK(node.cluster[0].state()->settings.at(replication::kSettingBalanceOrders) == times);

@@ -38,6 +38,9 @@ TEST_CASE("caches and budgets fit the memory, with a quarter left") {
   CHECK(asked.vector_graphs == 3 * kMiB);
   CHECK(asked.write_buffer == 7 * kMiB);
   CHECK(asked.requests == 9 * kMiB);
+  CHECK(bytes_together(asked, 1) == (100 + 3 + 4 * 7 + 9) * kMiB);
+  CHECK(bytes_together(asked, 3) == (100 + 3 + 6 * 7 + 9) * kMiB);
+  CHECK(bytes_together(large, 1) < uint64_t{64} << 30);
 }
 
 TEST_CASE("descriptors: clients never take those of the stores") {
