@@ -177,7 +177,7 @@ class RaftCore {
   void resign();
   /// No rule of Raft: by an operator's word this server is the only voter, since most of the others
   /// are gone for good. All that is in its log is committed with that; what others had beyond it is
-  /// lost. If those come back that were gone, there are two groups. Errors: kConflict (it leads).
+  /// lost. If those come back that were gone, there are two groups. Errors: kLimit (no term is left).
   Result<void> take_over();
   /// Asks, on the leader or through it, up to where to apply for a linearizable read; the answer is
   /// a RaftReadState, or nothing when a message is lost: retry after a while. Contexts are never

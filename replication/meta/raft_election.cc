@@ -50,7 +50,6 @@ void RaftCore::resign() {
 // As if it had led a term of its own, whose only entry makes it the only voter; then it campaigns, and
 // has a majority when its vote is on disk. Whoever is left follows it, since its term is later.
 Result<void> RaftCore::take_over() {
-  if (role_ == RaftRole::kLeader) return fail(ErrorCode::kConflict, "this raft server leads");
   if (term_ + 2 >= kRaftNumberMax) return fail(ErrorCode::kLimit, "no raft term is left");
   become_follower(term_ + 1, std::nullopt);
   RaftConfiguration alone;
