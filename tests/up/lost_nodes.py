@@ -61,7 +61,8 @@ def lose(nodes, others):
         node.process.send_signal(signal.SIGKILL)
         node.process.wait()
     lost = {node.address for node in nodes}
-    wait_until("the others know", lambda: not others[0].live() & lost)
+    for node in others:
+        wait_until("%s knows" % node.address, lambda: not node.live() & lost)
 
 
 def at_rest(node, members):
