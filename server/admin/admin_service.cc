@@ -118,7 +118,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
        "POST",
        "/verify-view",
        &Self::order_verify_view,
-       {"keyspace", "view", "mend"}},
+       {"keyspace", "view", "mend", "stop"}},
       {Access::kOrder, "POST", "/remove-node", &Self::order_remove_node, {"host"}},
       {Access::kOrder, "POST", "/decommission", &Self::order_decommission, {"cancel", "force"}},
       {Access::kOrder, "POST", "/setting", &Self::order_setting, {"name", "value"}},
