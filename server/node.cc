@@ -420,7 +420,8 @@ Result<void> NodeImpl::open_admin() {
       [this](std::function<void(std::string, Result<storage::FileCounts>)> done) {
         count_encrypted(std::move(done));
       },
-      &client_addresses_, std::filesystem::absolute(options_.data_directory), seeds_});
+      &client_addresses_, std::filesystem::absolute(options_.data_directory), seeds_,
+      [this] { return disk_left(); }});
   const auto listen = [&](const std::string& at, bool outside) -> Result<void> {
     TETRAD_TRY(auto server,
                HttpServer::open(

@@ -104,6 +104,14 @@ class NodeImpl final : public Node {
   uint64_t connections_open() const;
   std::string health() const;
   std::vector<std::string> complaints() const;
+  /// What inserts leave free on the disk of the data.
+  struct DiskRoom {
+    uint64_t capacity_bytes = 0;
+    uint64_t wanted_bytes = 0;  // for memtables to be flushed, and a hundredth of the disk
+    uint64_t kept_bytes = 0;    // less than that on a small disk
+  };
+  DiskRoom disk_room() const;
+  std::string disk_left() const;
   // Once, when everything that counts exists.
   void register_metrics();
   void register_store_metrics();

@@ -10,10 +10,26 @@ namespace tetrad::server {
 namespace {
 
 constexpr uint64_t kPreparedBytesLeast = 32u << 20;  // of a shard, if the node has as much
-constexpr uint64_t kRoomPartMost = 20;               // of a disk, that inserts leave free
+constexpr uint64_t kRoomPartMost = 4;                // of a disk, that inserts leave free
 constexpr uint64_t kAnswerBytesLeast = 8u << 20;     // as well
 
 }  // namespace
+
+NodeImpl::DiskRoom NodeImpl::disk_room() const {
+  const auto capacity = disk_.capacity_bytes();
+  if (!capacity) return {};
+  DiskRoom room{*capacity, 2 * memory_.write_buffer * shards_.size() + *capacity / 100};
+  room.kept_bytes = std::min(room.wanted_bytes, *capacity / kRoomPartMost);
+  return room;
+}
+
+// For /health and `tetractl status`, behind the name of the disk.
+std::string NodeImpl::disk_left() const {
+  const auto usable = disk_.usable_bytes();
+  if (!usable) return "";
+  return fmt::format(" ({} MB are left, inserts leave {})", *usable >> 20,
+                     disk_room().kept_bytes >> 20);
+}
 
 replication::NodeOptions NodeImpl::node_options() {
   replication::NodeOptions out;
@@ -51,11 +67,14 @@ replication::NodeOptions NodeImpl::node_options() {
   // Until then the coordinator may still be at it.
   out.batches.replay_after_us = 2 * static_cast<int64_t>(options_.write_timeout_ms) * 1000;
   out.disk_usage.limits = disk_usage_limits_of(options_);
-  // What inserts leave free: room for the memtables to be flushed and 1 % of the disk, but at most
-  // a twentieth.
-  if (const auto capacity = disk_.capacity_bytes())
-    out.disk_usage.room_bytes = std::min(
-        2 * memory_.write_buffer * shards_.size() + *capacity / 100, *capacity / kRoomPartMost);
+  const DiskRoom room = disk_room();
+  out.disk_usage.room_bytes = room.kept_bytes;
+  if (room.kept_bytes < room.wanted_bytes)
+    logger_.warn(
+        "the disk under {} is small: inserts leave {} of its {} MB, where the rows in memory of {} "
+        "stores want {}; once it is full deletions may be refused as well (option write_buffer_mb)",
+        options_.data_directory, room.kept_bytes >> 20, room.capacity_bytes >> 20, shards_.size(),
+        room.wanted_bytes >> 20);
   out.ready = [this] { shard_is_ready(); };
   out.removed = [this] { leave(); };
   out.refusal = [this](const replication::Endpoint& peer) {

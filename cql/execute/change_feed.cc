@@ -16,7 +16,8 @@
 //    a page gets it again: at least once, never lost.
 //
 // A page ends when it is full (rows, or kPageBytes), when the logs are read to their end, or at
-// half of its time.
+// half of its time. One without news is held back and looks once more: an empty page means that
+// nothing had been written when it was asked for.
 #include "cql/execute/change_feed.h"
 
 #include <algorithm>
@@ -43,8 +44,9 @@ constexpr size_t kPartitionsAtOnce = 100;
 /// always another one.
 constexpr uint64_t kPageBytes = 4u << 20;
 /// How long an answer is kept back when nothing has changed: drivers that fetch page after page
-/// would ask again at once, and a tenth of a second is no long time to hear of a change in.
-constexpr int64_t kHoldUs = 100'000;
+/// would ask again at once. Longer than a log keeps its newest entries (ChangeLogOptions::settle_us
+/// and a fifth of it), so a second look then sees all that was written before the request came.
+constexpr int64_t kHoldUs = 130'000;
 
 /// ONE may ask a replica that lacks the write, and the feed has gone on.
 // An entry of a log means that some member has the write; a quorum read then has it as well, since
@@ -117,6 +119,8 @@ class ChangeFeedRun final : private SelectRun {
   Result<int64_t> start_time_us();
   const Expression& start_time() const { return *statement_.where_.change_feed(); }
 
+  /// Steps 2 to 5, until the page ends.
+  Task<Result<void>> fill_page(base::MonotonicUs until_us);
   /// Goes on in the logs.
   Task<Result<void>> follow();
   Changed group(std::vector<Change> changes) const;
@@ -196,6 +200,21 @@ Task<Result<StatementResult>> ChangeFeedRun::run() {
   }
   // The other half is for the reads of the last turn and the way of the answer.
   const base::MonotonicUs half_us = deadline_.at_us - timeout_us / 2;
+  auto filled = co_await fill_page(half_us);
+  if (!filled) co_return std::unexpected(std::move(filled).error());
+  if (is_paged_ && !is_news_ && result_.row_count == 0) {
+    co_await hold_back();
+    if (context_.reactor.now_us() < half_us) {
+      ends_ = false;
+      auto again = co_await fill_page(half_us);
+      if (!again) co_return std::unexpected(std::move(again).error());
+    }
+  }
+  remember_sizes();
+  co_return end_page();
+}
+
+Task<Result<void>> ChangeFeedRun::fill_page(base::MonotonicUs until_us) {
   while (!ends_) {
     if (at_.scans) {
       auto went_on = co_await scan();
@@ -207,11 +226,9 @@ Task<Result<StatementResult>> ChangeFeedRun::run() {
     // A page that has come some way ends well before its time: the next one goes on from there,
     // where an error would begin again.
     ends_ = ends_ || page_left_ == 0 || result_.cells.size() >= kPageBytes ||
-            context_.reactor.now_us() >= half_us;
+            context_.reactor.now_us() >= until_us;
   }
-  remember_sizes();
-  if (is_paged_ && !is_news_ && result_.row_count == 0) co_await hold_back();
-  co_return end_page();
+  co_return Result<void>();
 }
 
 // One turn of steps 2 to 4. Unless everything was delivered, at_.after stays, and the next call

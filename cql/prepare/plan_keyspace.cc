@@ -35,25 +35,40 @@ std::set<std::string> data_centers_of(const replication::MetaState& meta) {
 /// Replica sets are managed; another factor is kept and shown, and the client gets one warning.
 void warn_about_factor(const std::map<std::string, std::string>& replication,
                        const PlanInput& input) {
-  // By data centre; SimpleStrategy's factor names none and is compared with the first.
   std::map<std::string, size_t> nodes;
   for (const auto& [host, node] : input.meta.nodes) {
     if (node.state != replication::NodeState::kRemoved) ++nodes[node.data_center];
   }
-  for (const auto& [option, factor] : replication) {
-    if (option == "class" || factor == "0") continue;
-    const size_t in_data_center = nodes.contains(option) ? nodes[option]
-                                  : nodes.empty()        ? 1
-                                                         : nodes.begin()->second;
-    const size_t kept = std::min<size_t>(4, in_data_center);
-    if (factor == std::to_string(kept) || factor == "4") continue;
-    input.warnings.push_back(
-        fmt::format("Tetrad manages replica sets by itself: every row has up to four replicas, {} "
-                    "with the nodes there "
-                    "are now; the replication factor {} is kept and shown but changes nothing",
-                    kept, factor));
-    return;
+  if (nodes.empty()) nodes[""] = 1;
+  const bool names_data_centers = nodes.size() > 1;
+  // SimpleStrategy's factor is that of all data centres.
+  const auto simple = replication.find("replication_factor");
+  std::vector<std::string> kept, unheeded;
+  for (const auto& [data_center, count] : nodes) {
+    const auto found = simple != replication.end() ? simple : replication.find(data_center);
+    if (found == replication.end() || found->second == "0") continue;
+    const std::string replicas = std::to_string(std::min<size_t>(4, count));
+    kept.push_back(names_data_centers ? replicas + " in " + data_center : replicas);
+    const std::string& factor = found->second;
+    if (factor == replicas || factor == "4") continue;
+    const bool names_it = names_data_centers && found != simple;
+    std::string text = names_it ? factor + " of " + data_center : factor;
+    if (std::ranges::find(unheeded, text) == unheeded.end()) unheeded.push_back(std::move(text));
   }
+  if (unheeded.empty()) return;
+  input.warnings.push_back(fmt::format(
+      "Tetrad manages replica sets by itself: every row has up to four replicas{}, {} with the "
+      "nodes there are now; the replication factor {} is kept and shown but changes nothing",
+      names_data_centers ? " in each data centre" : "", fmt::join(kept, " and "),
+      fmt::join(unheeded, " and ")));
+}
+
+/// As Cassandra, which then writes no commit log, it is taken.
+void warn_about_durable_writes(const KeyspaceProperties& given, const PlanInput& input) {
+  if (given.durable_writes.value_or(true)) return;
+  input.warnings.emplace_back(
+      "durable_writes has no effect in Tetrad: every write goes through the store's log before it "
+      "is acknowledged");
 }
 
 /// Where the keyspace's rows are: in the data centres that NetworkTopologyStrategy names with a
@@ -201,6 +216,7 @@ Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& i
   KeyspaceSchema keyspace;
   keyspace.name = name;
   keyspace.durable_writes = given.durable_writes.value_or(true);
+  warn_about_durable_writes(given, input);
   keyspace.throughput = given.throughput.value_or(ThroughputSetting());
   if (given.replication) {
     TETRAD_TRY_VOID(check_replication(name, *given.replication, input));
@@ -239,6 +255,7 @@ Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& in
   keyspace.name = name;
   keyspace.replication = given.replication.value_or(found->replication);
   keyspace.durable_writes = given.durable_writes.value_or(found->durable_writes);
+  warn_about_durable_writes(given, input);
   keyspace.throughput = given.throughput.value_or(found->throughput);
   if (given.replication) warn_about_factor(keyspace.replication, input);
   if (keyspace_text(keyspace) == keyspace_text(*found)) {

@@ -124,7 +124,10 @@ void* ScriptEngine::allocate(void* user, void* block, size_t old_size, size_t ne
     // Lua raises a memory error then, which ends the script.
     if (meter.bytes - held + new_size > meter.bytes_max) return nullptr;
     const uint64_t steps = (new_size - held) / kBytesPerStep;
-    if (steps > meter.steps_left) return nullptr;
+    if (steps > meter.steps_left) {
+      meter.steps_left = 0;
+      return nullptr;
+    }
     meter.steps_left -= steps;
   }
   if (block == nullptr && old_size == LUA_TSTRING) {  // the kind of what is made
@@ -225,6 +228,21 @@ int ScriptEngine::run(lua_State* state) {
   return 0;
 }
 
+// As Cassandra's "User Defined Function … ran longer than …ms", with what bounds it here.
+std::string ScriptEngine::work_text(const Script& script) const {
+  return fmt::format(
+      "User Defined Function {} does more work than {} steps in a call, which are allowed by "
+      "user_defined_functions_steps_max",
+      script.name, limits_.steps_max);
+}
+
+std::string ScriptEngine::memory_text(const Script& script) const {
+  return fmt::format(
+      "User Defined Function {} takes more memory than {} MB in a call, which are allowed by "
+      "user_defined_functions_memory_mb, or makes a text of more than {} MB",
+      script.name, limits_.memory_bytes_max >> 20, kStringBytesMax >> 20);
+}
+
 Result<OptionalBytes> ScriptEngine::call(const Script& script,
                                          std::span<const OptionalView> arguments) {
   TETRAD_ASSERT(arguments.size() == script.argument_types.size());
@@ -238,10 +256,14 @@ Result<OptionalBytes> ScriptEngine::call(const Script& script,
   lua_pushlightuserdata(state_, &call);
   const int status = lua_pcall(state_, 1, 0, 0);
   steps_used_ += limits_.steps_max - meter_.steps_left;
+  const bool worked_too_much = meter_.steps_left == 0;
   // Collecting garbage and closing must not fail.
   meter_.steps_left = UINT64_MAX;
   std::string failure;
-  if (status != LUA_OK) failure = error_text(state_);
+  if (status != LUA_OK)
+    failure = worked_too_much        ? work_text(script)
+              : status == LUA_ERRMEM ? memory_text(script)
+                                     : error_text(state_);
   lua_settop(state_, 0);
   meter_.bytes_max = SIZE_MAX;
   if (status != LUA_OK) {

@@ -82,7 +82,8 @@ struct CoordinatorImpl::WriteOperation {
   TracePtr trace;
   // Which refusals have come. They are joined over all parts and members, since one is enough to
   // explain why the write as a whole has to be sent again, or in which way it failed.
-  bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
+  bool timed_out = false, stale_schema = false, stale_epoch = false;
+  std::string overload;  // what the first replica said that takes no writes, and which one
   base::OneShot<bool> done;
 
   void look_at(size_t index) {
@@ -152,11 +153,20 @@ struct CoordinatorImpl::SoleMutateCall final : MutateCall {
 
 namespace {
 
-constexpr const char* kOverloadedWords = "Replicas take no more writes at the moment; try again";
+/// It takes no writes at the moment, or the one that it took met a full disk (kLimit).
+bool is_overload(ErrorCode code) {
+  return code == ErrorCode::kOverloaded || code == ErrorCode::kLimit;
+}
+
+/// `why`: what a replica has said.
+Error overloaded(std::string_view why) {
+  return Error(ErrorCode::kOverloaded,
+               fmt::format("Replicas take no more writes at the moment; try again ({})", why));
+}
 
 /// The client's error for a failed write to the only replica, unless it is tried again.
 Error own_write_error(Error error, const WriteOptions& options) {
-  if (error.code == ErrorCode::kOverloaded) error.message = kOverloadedWords;
+  if (is_overload(error.code)) return overloaded(error.message);
   if (error.code != ErrorCode::kTimedOut) return error;
   base::TimeoutDetail detail{options.level, 0, 1};
   detail.write_type = options.write_type;
@@ -257,7 +267,9 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
   } else {
     const ErrorCode code = result.error().code;
     operation.timed_out |= code == ErrorCode::kTimedOut;
-    operation.overloaded |= code == ErrorCode::kOverloaded;
+    if (is_overload(code) && operation.overload.empty())
+      operation.overload =
+          fmt::format("{}: {}", meta_.snapshot()->address_of(replica.host), result.error().message);
     operation.stale_schema |= code == ErrorCode::kStaleSchema;
     operation.stale_epoch |= code == ErrorCode::kStaleEpoch;
     operation.redate |= code == ErrorCode::kRedate;
@@ -351,9 +363,7 @@ Error CoordinatorImpl::write_error(const WriteOperation& operation,
   // The order of these matters: the first cause that the client can act upon names the error.
   if (operation.stale_schema)
     return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
-  if (operation.overloaded) {
-    return Error(ErrorCode::kOverloaded, kOverloadedWords);
-  }
+  if (!operation.overload.empty()) return overloaded(operation.overload);
   TETRAD_ASSERT(operation.decided);
   const WriteOperation::Part& part = operation.parts[operation.failed_part];
   // Of two sets the failed one gives the figures, so that acks and required belong together.

@@ -8,6 +8,12 @@
 
 namespace tetrad::replication {
 
+namespace {
+// From so many times its room on, a disk is looked at so much more often.
+constexpr uint64_t kNearTimes = 4;
+constexpr int64_t kNearTimesMoreOften = 10;
+}  // namespace
+
 std::string_view name_of(DiskUsage usage) {
   switch (usage) {
     case DiskUsage::kNotAvailable:
@@ -86,7 +92,11 @@ void DiskUsageMonitor::measure() {
       },
       [this, alive = std::weak_ptr<char>(alive_), space] {
         if (alive.expired()) return;
-        timer_ = reactor_.call_at(reactor_.now_us() + options_.period_us, [this] { measure(); });
+        // Near the end a period of writes must not use up the room that is to be kept.
+        const bool is_near = *space && (*space)->usable_bytes / kNearTimes < options_.room_bytes;
+        const int64_t wait_us =
+            is_near ? options_.period_us / kNearTimesMoreOften : options_.period_us;
+        timer_ = reactor_.call_at(reactor_.now_us() + wait_us, [this] { measure(); });
         take(*space);
       });
 }

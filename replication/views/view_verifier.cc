@@ -11,6 +11,7 @@
 #include "replication/views/view_verifier.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/bytes.h"
@@ -32,6 +33,7 @@ constexpr int64_t kReadUs = 10'000'000, kAgainUs = 500'000;
 constexpr int kLooks = 6;
 constexpr uint64_t kPageBytes = 256 << 10;
 constexpr size_t kSentencesMax = 100, kShownBytes = 64;
+constexpr const char* kStopped = "the comparison was stopped";
 
 /// Live cells of a row by column and path; with its marker, "" at no column. Empty: it is not
 /// there.
@@ -67,6 +69,13 @@ void tell(std::vector<std::string>& sentences, const ViewRow& row, std::string_v
       fmt::format("base row {} {}: {}", hex(row.partition_key), hex(row.clustering_key), what));
 }
 
+/// How much of the ring lies before the end of the page.
+double share_of(const storage::ReadResult& page) {
+  if (page.exhausted) return 1;
+  const auto below = static_cast<double>(page.complete_up_to.position.token);
+  return std::clamp(std::ldexp(below, -64) + 0.5, 0.0, 1.0);
+}
+
 Bytes key_cell_of(BytesView record) {
   const auto row = storage::decode_row_record(record);
   if (!row) return {};
@@ -95,7 +104,15 @@ ViewVerifier::ViewVerifier(base::Reactor& reactor, RpcNode& rpc, MetaService& me
 
 // One comparison at a time on a node.
 Result<void> ViewVerifier::start(const std::string& keyspace, const std::string& view, bool mends) {
-  if (progress_.running) return fail(ErrorCode::kConflict, "this node is comparing a view already");
+  if (progress_.running) {
+    if (progress_.keyspace == keyspace && progress_.view == view && mends_ == mends) return {};
+    return fail(
+        ErrorCode::kConflict,
+        "this node is comparing the view {0}.{1} already, {2:.0f} % of it is done; `tetractl "
+        "verify {3}view {0} {1}` follows it, `tetractl verify --stop` ends it",
+        progress_.keyspace, progress_.view, 50 * (progress_.base_share + progress_.view_share),
+        mends_ ? "--mend " : "");
+  }
   const MetaSnapshot state = meta_.snapshot();
   for (const auto& [id, table] : state->tables) {
     if (table->keyspace != keyspace || table->name != view || store_ == nullptr) continue;
@@ -103,12 +120,21 @@ Result<void> ViewVerifier::start(const std::string& keyspace, const std::string&
       const Target target{base, table->incarnation, mends};
       if (maker_of(target) == nullptr) continue;
       progress_ = {};
+      progress_.keyspace = keyspace;
+      progress_.view = view;
       progress_.running = true;
+      mends_ = mends;
+      stops_ = false;
       tasks_.spawn(run(target));
       return {};
     }
   }
   return fail(ErrorCode::kNotFound, "there is no materialized view {}.{}", keyspace, view);
+}
+
+bool ViewVerifier::stop() {
+  if (progress_.running) stops_ = true;
+  return progress_.running;
 }
 
 storage::ViewMakerPtr ViewVerifier::maker_of(Target target) const {
@@ -160,12 +186,14 @@ Task<Result<void>> ViewVerifier::compare_base(Target target) {
     TETRAD_CO_TRY(const storage::ReadResult page, co_await read(command));
     for (const storage::PartitionData& partition : page.partitions) {
       for (const storage::RowData& row : partition.rows) {
+        if (stops_) co_return fail(ErrorCode::kCancelled, kStopped);
         ViewRow named{target.base, partition.position, Bytes(partition.partition_key),
                       Bytes(row.clustering_key)};
         TETRAD_CO_TRY_VOID(co_await judge(target, std::move(named), std::nullopt));
         ++progress_.base_rows;
       }
     }
+    progress_.base_share = share_of(page);
     if (page.exhausted) co_return Result<void>();
     command.resume_after = page.complete_up_to;
   }
@@ -182,6 +210,7 @@ Task<Result<void>> ViewVerifier::compare_view(Target target) {
     if (maker == nullptr) co_return fail(ErrorCode::kNotFound, "the view was dropped");
     for (const storage::PartitionData& partition : page.partitions) {
       for (const storage::RowData& row : partition.rows) {
+        if (stops_) co_return fail(ErrorCode::kCancelled, kStopped);
         ++progress_.view_rows;
         const Bytes key_cell = key_cell_of(row.record);
         auto origin = maker->origin_of({partition.partition_key, row.clustering_key, key_cell});
@@ -199,6 +228,7 @@ Task<Result<void>> ViewVerifier::compare_view(Target target) {
         TETRAD_CO_TRY_VOID(co_await judge(target, std::move(named), std::move(origin)));
       }
     }
+    progress_.view_share = share_of(page);
     if (page.exhausted) co_return Result<void>();
     command.resume_after = page.complete_up_to;
   }

@@ -30,7 +30,10 @@ class ViewVerifier {
  public:
   /// How far it is, or what the last one came to.
   struct Progress {
+    std::string keyspace, view;
     uint64_t base_rows = 0, view_rows = 0;  // compared
+    /// How much of the ring that is, of each: from 0 to 1.
+    double base_share = 0, view_share = 0;
     uint64_t missing = 0, differing = 0, extra = 0, mended = 0;
     /// For the operator: rows that differ, at most a hundred; what ended it early.
     std::vector<std::string> differences, failed;
@@ -41,8 +44,11 @@ class ViewVerifier {
   ViewVerifier(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, const HybridClock& clock,
                Coordinator& coordinator, storage::Store* store);
 
-  /// Errors: kNotFound: there is no such view; kConflict: one is being compared.
+  /// Of a view that is being compared already: nothing, it goes on. Errors: kNotFound: there is no
+  /// such view; kConflict: another one is being compared, or it otherwise.
   Result<void> start(const std::string& keyspace, const std::string& view, bool mends);
+  /// The comparison under way ends before its next row, and fails. False: there is none.
+  bool stop();
   const Progress& progress() const { return progress_; }
 
  private:
@@ -78,6 +84,7 @@ class ViewVerifier {
   Coordinator& coordinator_;
   storage::Store* const store_;
   Progress progress_;
+  bool mends_ = false, stops_ = false;
   base::TaskGroup tasks_;
 };
 

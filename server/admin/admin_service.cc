@@ -118,7 +118,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
        "POST",
        "/verify-view",
        &Self::order_verify_view,
-       {"keyspace", "view", "mend"}},
+       {"keyspace", "view", "mend", "stop"}},
       {Access::kOrder, "POST", "/remove-node", &Self::order_remove_node, {"host"}},
       {Access::kOrder,
        "POST",
@@ -192,6 +192,7 @@ void AdminService::answer_health(const HttpRequest&, Respond respond) {
   std::string body = text + "\n";
   if (parts_.complaints)
     for (const std::string& line : parts_.complaints()) body += line + "\n";
+  for (const std::string& line : disk_lines(false)) body += line + "\n";
   for (const std::string& line : behind_lines(false)) body += line + "\n";
   const int64_t oldest_s = parts_.node.batches().oldest_age_us() / 1'000'000;
   if (oldest_s >= kBatchOld_s)
@@ -232,9 +233,31 @@ std::string AdminService::health() const {
 
 std::vector<std::string> AdminService::warnings() const {
   std::vector<std::string> lines = measure().warnings();
+  for (std::string& line : disk_lines(true)) lines.push_back(std::move(line));
   for (std::string& line : behind_lines(true)) lines.push_back(std::move(line));
   if (parts_.health() == "serving" && !parts_.controls->serves_clients())
     lines.emplace_back(kNoClients);
+  return lines;
+}
+
+// Heartbeats carry the states; what is left in bytes a node knows of its own disk only.
+std::vector<std::string> AdminService::disk_lines(bool of_all) const {
+  std::vector<std::string> lines;
+  const auto state = parts_.node.meta().snapshot();
+  for (const auto& [host, usage] : parts_.node.meta().filling_disks()) {
+    const bool is_own = host == parts_.node.self();
+    if (!of_all && !is_own) continue;
+    std::string line = "the disk of " + state->address_of(host);
+    if (usage == replication::DiskUsage::kStuffed) {
+      line += " is above data_disk_usage_percentage_warn_threshold";
+    } else if (usage == replication::DiskUsage::kFull) {
+      line += " is above data_disk_usage_percentage_fail_threshold: writes to its rows are refused";
+    } else {
+      line += " is full: inserts of its rows are refused; deletions, DROP and TRUNCATE make room";
+    }
+    if (is_own && parts_.disk_left) line += parts_.disk_left();
+    lines.push_back(std::move(line));
+  }
   return lines;
 }
 

@@ -61,6 +61,8 @@ class AdminService {
     const cql::AddressFilter* addresses = nullptr;  // outlives the service; not null
     std::string data_directory = {};
     std::vector<replication::Endpoint> seeds = {};  // as the options name them
+    /// Of the own disk, said behind its name where it is full: " (61 MB are left, …)".
+    std::function<std::string()> disk_left = {};
   };
   using Respond = HttpServer::Respond;
 
@@ -190,6 +192,8 @@ class AdminService {
   /// Gives it up unless it can still be fetched.
   template <class Stores>
   void accept_loss(const Stores& stores, Respond respond);
+  /// A line for each disk that is full or filling: of all nodes, or of this one.
+  std::vector<std::string> disk_lines(bool of_all) const;
   /// A line for each store that a power cut has put behind.
   std::vector<std::string> behind_lines(bool of_others) const;
 

@@ -42,7 +42,12 @@ Result<SnapshotOrder> AdminService::snapshot_order(const HttpRequest& request) c
   SnapshotOrder order;
   order.tag = request.parameter("tag");
   // As nodetool does without -t.
-  if (order.tag.empty()) order.tag = std::to_string(wall_time_ms());
+  if (order.tag.empty()) {
+    // As Cassandra; without the parameter it is the time, as nodetool's.
+    if (request.query.contains("tag"))
+      return fail(ErrorCode::kInvalid, "You must supply a snapshot name.");
+    order.tag = std::to_string(wall_time_ms());
+  }
   if (!is_snapshot_tag(order.tag)) {
     return fail(ErrorCode::kInvalid,
                 "a tag has up to 100 letters, digits and _ - . and begins with none of the last "

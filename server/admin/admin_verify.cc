@@ -96,6 +96,10 @@ HttpResponse AdminService::verify_progress(const AllFigures& figures) {
 
 void AdminService::order_verify_view(const HttpRequest& request, Respond respond) {
   replication::ViewVerifier& verifier = parts_.shards.front().data.view_verifier();
+  if (request.parameter("stop") == "true") {
+    if (!verifier.stop()) return respond(http_error(409, "this node is comparing no view"));
+    return respond(json_response({{"ok", true}}));
+  }
   const Result<void> started =
       verifier.start(request.parameter("keyspace"), request.parameter("view"),
                      request.parameter("mend") == "true");
@@ -109,6 +113,10 @@ void AdminService::answer_view_verification(const HttpRequest&, Respond respond)
   const replication::ViewVerifier::Progress& progress =
       parts_.shards.front().data.view_verifier().progress();
   respond(json_response({{"running", progress.running},
+                         {"keyspace", progress.keyspace},
+                         {"view", progress.view},
+                         {"base_share", progress.base_share},
+                         {"view_share", progress.view_share},
                          {"base_rows", progress.base_rows},
                          {"view_rows", progress.view_rows},
                          {"missing", progress.missing},

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include <CLI/CLI.hpp>
 #include <yaml-cpp/yaml.h>
@@ -188,9 +187,12 @@ Result<void> read_file(const std::string& path, Options& options) {
   if (std::filesystem::is_directory(path, error))
     return fail(ErrorCode::kConfig, "config: {} is a directory, not a file", path);
   try {
-    std::set<std::string> seen;
-    std::vector<std::string> wrong;  // all that is, so that one start tells it
-    const auto note = [&](std::string what) { wrong.push_back(std::move(what)); };
+    std::map<std::string, int> seen;  // by name, the line
+    std::vector<std::string> wrong;   // all that is, so that one start tells it
+    int line = 0;
+    const auto note = [&](std::string_view what) {
+      wrong.push_back(fmt::format("line {}: {}", line, what));
+    };
     const YAML::Node root = YAML::LoadFile(path);
     if (root.IsNull()) return {};
     if (!root.IsMap())
@@ -198,8 +200,10 @@ Result<void> read_file(const std::string& path, Options& options) {
                   root.Mark().line + 1);
     for (const auto& pair : root) {
       const auto name = pair.first.as<std::string>();
-      if (!seen.insert(name).second) {
-        note(fmt::format("{}: said twice", name));
+      line = pair.first.Mark().line + 1;  // yaml-cpp counts from 0
+      const auto [before, is_first] = seen.emplace(name, line);
+      if (!is_first) {
+        note(fmt::format("{}: said twice, first in line {}", name, before->second));
         continue;
       }
       const auto& table = option_table();

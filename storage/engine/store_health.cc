@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include <rocksdb/db.h>
@@ -32,6 +33,16 @@ Bytes probe_key() {
   w.u32(kStoreIncarnation.value);
   w.raw("probe");
   return key;
+}
+
+/// Clients are told the reason, and where the data is does not concern them: "/data/store-0" is
+/// "store-0".
+std::string without_path(std::string text, const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  if (path.empty() || name == path) return text;
+  for (size_t at = 0; (at = text.find(path, at)) != std::string::npos; at += name.size())
+    text.replace(at, path.size(), name);
+  return text;
 }
 
 }  // namespace
@@ -173,7 +184,7 @@ void StoreHealth::become(StoreState state, std::string reason) {
   std::optional<Error> refusal;
   if (!status_.takes_writes())
     refusal = Error(state == StoreState::kFailed ? ErrorCode::kIo : ErrorCode::kOverloaded,
-                    status_.reason + "; no writes are taken");
+                    without_path(status_.reason, name_) + "; no writes are taken");
   // refuse() answers waiting writes; their callbacks may end the store.
   const std::shared_ptr<bool> alive = alive_;
   actions_.refuse(std::move(refusal));
@@ -252,7 +263,7 @@ void StoreHealth::try_again() {
 void StoreHealth::reopen() {
   TETRAD_ASSERT(!trying_);
   trying_ = true;
-  actions_.refuse(Error(ErrorCode::kOverloaded, name_ + " is being opened anew"));
+  actions_.refuse(Error(ErrorCode::kOverloaded, "the store is being opened anew"));
   std::shared_ptr<RocksDatabase> old = actions_.database();  // null: the last try has closed it
   actions_.let_go();
   struct Reopened {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One real node on a small disk (a tmpfs of its own) that fills up: no end of the process, reads go on, writes are
 # refused with the reason, a start on the full disk serves or says why not, and with room everything goes on.
+import os
 import re
 import signal
 import subprocess
@@ -65,6 +66,25 @@ def connect():
     return cluster, cluster.connect()
 
 
+def nearly_full(node, session, disk):
+    """Less is left than inserts leave: they are refused, deletions are not, and who asks is told."""
+    space = os.statvfs(disk)
+    with open(disk / "filler", "wb") as filler:
+        os.posix_fallocate(filler.fileno(), 0, space.f_bavail * space.f_frsize - (8 << 20))
+    line = "the disk of %s is full: inserts of its rows are refused; deletions, DROP and TRUNCATE make room (%d MB are left, inserts leave %d)"
+    told = re.compile(re.escape(line).replace("%s", re.escape(HOST)).replace("%d", r"\d+"))
+    check("/health says that no inserts are taken", wait_for(lambda: told.search(node.health()), 20), node.health())
+    check("and that the node serves", node.health().startswith("serving\n"), node.health())
+    status = subprocess.run([BINARIES + "/tetractl", "-h", HOST, "status"], capture_output=True, text=True, timeout=30)
+    check("tetractl status warns of it", re.search("^WARNING: " + told.pattern, status.stdout, re.M), status.stdout + status.stderr)
+    reason = write_until_refused(session, list(range(1000)))
+    check("an insert is refused as overload, with the disk", "code=1001" in reason and "the disk of %s is full" % HOST in reason, reason)
+    for number in range(500, 600):
+        session.execute("DELETE FROM filled.t WHERE k = %s", (number,))
+    (disk / "filler").unlink()
+    check("with room there is nothing to tell", comes(lambda: node.health() == "serving"), node.health())
+
+
 def fill(disk):
     """Every byte that is left."""
     with open(disk / "filler", "ab", buffering=0) as filler:
@@ -101,9 +121,11 @@ def main(node, disk):
     for number in acked:
         session.execute("INSERT INTO filled.t (k, v) VALUES (%s, %s)", (number, "x" * 1000))
 
+    nearly_full(node, session, disk)
     fill(disk)
     reason = write_until_refused(session, acked)
-    check("a write on a full disk is refused with the reason", "full" in reason or "No space" in reason, reason)
+    check("a write on a full disk is refused as overload, with the reason",
+          "code=1001" in reason and "full" in reason and str(disk) not in reason, reason)
     check("the node runs on", node.runs(), node.said()[-2000:])
     check("/health says that the disk is full", wait_for(lambda: "full" in node.health(), 20), node.health())
     status = subprocess.run([BINARIES + "/tetractl", "-h", HOST, "status"], capture_output=True, text=True, timeout=30)

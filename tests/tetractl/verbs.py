@@ -223,6 +223,7 @@ def data_verbs(session):
     check_verify_unwatched()
     case("verify view ks nosuch", "there is no materialized view ks.nosuch", 1)
     case("verify --mend ks t", "--mend is of: verify view KEYSPACE VIEW", 1)
+    case("verify --stop", "this node is comparing no view", 1)
     case("remove-lost-nodes", "say which nodes, or --data-center NAME", 1)
     case("remove-lost-nodes %s --data-center datacenter1" % FIRST, "say which nodes, or --data-center NAME", 1)
     case("remove-lost-nodes %s" % FIRST, "is alive: nothing of it is lost", 1)
@@ -246,6 +247,8 @@ def data_verbs(session):
     case("viewbuildstatus ks", "requires keyspace and view name", 1)
     case("viewbuildstatus ks t", "there is no materialized view ks.t", 1)
     check("--json says so, too", as_json("viewbuildstatus ks v", "built") == {"keyspace": "ks", "view": "v", "built": True})
+    case("verify view ks v", r"^rows compared: \d+ of the base, \d+ of the view; missing: 0, ")
+    check_view_verification(session)
     session.execute("DROP MATERIALIZED VIEW ks.v")
     case("statusautocompaction ks t", r"\Arunning\n")
     case("disableautocompaction", r"\A\Z")
@@ -514,6 +517,9 @@ def snapshot_verbs(session):
     case("snapshot -t two --table t ks", r"for \[ks\.t\]")
     case("snapshot -t three --ttl 1h -sf -kt ks.t,ks.u", r"skipFlush=true, ttl=1h")
     case("snapshot -t four --column-family t", "--table goes with one keyspace", 1)
+    unnamed = tetractl("snapshot", "-t", "", "ks")
+    check("a snapshot has a name, or the time for one", unnamed.returncode == 1 and "must supply a snapshot name" in unnamed.stderr, unnamed.stderr)
+    check("by HTTP as well", order_status("snapshot?tag=&keyspaces=ks") == 400)
     case("snapshot -t a/b ks", "a tag has up to 100 letters", 1)
     case("snapshot --ttl 1w ks", "ttl is a number of s, m, h or d", 1)
     case("snapshot nosuch", "there is no keyspace nosuch", 1)
@@ -553,6 +559,82 @@ def snapshot_verbs(session):
     check("nothing of them is left", not list(store.glob("snapshots/*")))
     for keyspace in "ks2", "ks3":
         session.execute("DROP KEYSPACE " + keyspace)
+
+
+class Answers:
+    """A server of one's own in the place of a node's admin port: what it answers to a path, after so many seconds; None: nothing."""
+    def __init__(self, host, answers):
+        self.host, self.answers, self.listens = host, answers, socket.create_server((host, 9180))
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            try:
+                taken = self.listens.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.answer, args=(taken,), daemon=True).start()
+
+    def answer(self, taken):
+        path = taken.recv(4096).split(b" ")[1].decode()
+        status, body, seconds = self.answers(path)
+        time.sleep(seconds)
+        with taken:
+            if body is not None:
+                taken.sendall(("HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)).encode())
+
+    def close(self):
+        self.listens.shutdown(socket.SHUT_RDWR)
+        self.listens.close()
+
+
+def answers_of_others():
+    """Nodes that hang, orders that take long, web servers."""
+    other = "%s.%d" % (PREFIX, NODES + 2)
+    began = time.monotonic()
+    hangs = Answers(other, lambda path: ("200 OK", None, 60))
+    case("--timeout 1 status", r"\Atetractl: %s:9180 does not answer within 1 s \(--timeout\)\n\Z" % re.escape(other), 1, host=other)
+    case("compact --timeout 1", r"\Atetractl: \S+ does not answer within 1 s \(--timeout\), to /health neither; what was ordered may be under way", 1, host=other)
+    check("nobody waits for long", time.monotonic() - began < 20)
+    hangs.close()
+    slow = Answers(other, lambda path: ("200 OK", "serving\n", 0) if path == "/health" else ("200 OK", '{"ok": true}', 4))
+    case("--timeout 1 compact", r"\A\Z", host=other)
+    case("--timeout 1 info", "does not answer within 1 s", 1, host=other)
+    slow.close()
+    web = Answers(other, lambda path: ("404 Not Found", "<html>404</html>", 0))
+    for line in "status", "flush", "info":
+        case(line, r"\Atetractl: no Tetrad answers at %s:9180: the answer is no JSON \(HTTP status 404\); a node's admin port is 9180" % re.escape(other), 1, host=other)
+    web.close()
+    for status, body in ("200 OK", "{}"), ("200 OK", "[1]"), ("401 Unauthorized", "{}"), ("401 Unauthorized", "no"), ("500 Oops", '{"error": 7}'):
+        odd = Answers(other, lambda path: (status, body, 0))
+        for line in "status", "ring", "verify ks":
+            output = case(line, r"^tetractl: no Tetrad ", 1, host=other)
+            check("nothing of the library is said", "json.exception" not in output, output)
+        odd.close()
+    for wrong in "0", "x", "86401", "-1":
+        case("status --timeout " + wrong, "--timeout is a whole number of seconds from 1 to 86400", 2)
+
+
+def check_view_verification(session):
+    """A comparison says how far it is, is followed by who orders it again, and ends when it is told to."""
+    from cassandra.concurrent import execute_concurrent_with_args
+    session.execute("CREATE TABLE ks.many (k int PRIMARY KEY, v int)")
+    session.execute("CREATE MATERIALIZED VIEW ks.of_many AS SELECT * FROM ks.many WHERE v IS NOT NULL AND k IS NOT NULL PRIMARY KEY (v, k)")
+    insert = session.prepare("INSERT INTO ks.many (k, v) VALUES (?, ?)")
+    execute_concurrent_with_args(session, insert, [(i, i) for i in range(20000)])
+    ordered = subprocess.Popen([BIN + "/tetractl", "-h", FIRST, "verify", "view", "ks", "of_many"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    first = ordered.stdout.readline()
+    check("a comparison says how far it is", re.match(r"compared: \d+\.\d % of the base \(\d+ rows\), 0\.0 % of the view \(0\)$", first), first)
+    case("verify view ks v", "comparing the view ks.of_many already, .* verify view ks of_many` follows it, `tetractl verify --stop` ends it", 1)
+    follows = subprocess.Popen([BIN + "/tetractl", "-h", FIRST, "verify", "view", "ks", "of_many"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    check("who orders it again follows it", follows.stdout.readline().startswith("compared: "))
+    case("verify --stop", r"\A\Z")
+    for one in ordered, follows:
+        rest, errors = one.communicate(timeout=60)
+        check("stopped, it has failed", one.returncode == 1 and "the comparison was stopped\nrows compared: " in rest, rest + errors)
+        check("and has said few lines", len(rest.splitlines()) < 20, rest)
+    session.execute("DROP MATERIALIZED VIEW ks.of_many")
+    session.execute("DROP TABLE ks.many")
 
 
 def lines_of_words():
@@ -707,6 +789,7 @@ def main():
         address_groups()
         every_verb_as_json()
         lines_of_words()
+        answers_of_others()
         words_of_nodetool()
         cluster.shutdown()
         killed_while_leaving()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request is one connection, made and closed: a command asks a few things and ends. Blocking
-// calls of Boost.Beast.
+// One request is one connection, made and closed: a command asks a few things and ends. Each step is
+// begun and waited for, since calls of Boost.Beast that block know no time limit.
 #include "tools/tetractl/admin_client.h"
 
 #include <cstdio>
+#include <functional>
 #include <utility>
 
-#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
@@ -31,12 +31,6 @@ using nlohmann::json;
 constexpr uint64_t kAnswerBytesMax = uint64_t{256} << 20;
 constexpr uint16_t kPortOfCassandra = 7199;  // JMX, which nodetool speaks
 
-// Whatever came back over HTTP, before its status means anything.
-struct Answer {
-  unsigned status = 0;
-  std::string body;
-};
-
 // RFC 3986: all but unreserved characters as %XX.
 std::string url_encoded(const std::string& text) {
   std::string out;
@@ -58,21 +52,67 @@ std::string path_with(const std::string& path, const Parameters& parameters) {
   return out;
 }
 
+std::string place_text(const Target& target) {
+  return fmt::format("{}:{}", target.host, target.port);
+}
+
+/// The steps of one request, each begun on `io` and waited for.
+class Steps {
+ public:
+  /// What happens when a step takes longer than the time limit: it throws, or waits on.
+  using Late = std::function<void()>;
+  explicit Steps(const Target& target) : target_(target) {}
+
+  asio::io_context& io() { return io_; }
+  /// `begin` gets the handler of an operation. Throws boost::system::system_error if that fails.
+  template <class Begin>
+  void run(Begin begin, const Late& late) {
+    bool is_done = false;
+    boost::system::error_code error;
+    begin([&](boost::system::error_code its_error, const auto&...) {
+      error = its_error;
+      is_done = true;
+    });
+    while (true) {
+      io_.restart();
+      const auto until = std::chrono::steady_clock::now() + target_.time_limit;
+      while (!is_done && io_.run_one_until(until) != 0) {
+      }
+      if (is_done) break;
+      late();
+    }
+    if (error) throw boost::system::system_error(error);
+  }
+  template <class Begin>
+  void run(Begin begin) {
+    run(std::move(begin), [this] { throw NodeSilent(silence()); });
+  }
+  std::string silence() const {
+    return fmt::format("{} does not answer within {} s (--timeout)", place_text(target_),
+                       target_.time_limit.count());
+  }
+
+ private:
+  const Target& target_;
+  asio::io_context io_;
+};
+
 /// Over a stream that is connected to `node`.
 /// HTTP/1.1 with a Host header, by which the server refuses names of web pages.
 template <class Stream>
-Answer exchange(Stream& stream, http::verb verb, const std::string& path, const std::string& token,
-                const asio::ip::tcp::endpoint& node) {
+Answer exchange(Steps& steps, Stream& stream, http::verb verb, const std::string& path,
+                const std::string& token, const asio::ip::tcp::endpoint& node,
+                const Steps::Late& late) {
   const std::string address = node.address().to_string();
   http::request<http::empty_body> request(verb, path, 11);
   request.set(http::field::host, node.address().is_v6() ? "[" + address + "]" : address);
   if (!token.empty()) request.set("X-Tetrad-Token", token);
   request.prepare_payload();
-  http::write(stream, request);
+  steps.run([&](auto done) { http::async_write(stream, request, std::move(done)); });
   beast::flat_buffer buffer;
   http::response_parser<http::string_body> parser;
   parser.body_limit(kAnswerBytesMax);
-  http::read(stream, buffer, parser);
+  steps.run([&](auto done) { http::async_read(stream, buffer, parser, std::move(done)); }, late);
   return {parser.get().result_int(), parser.get().body()};
 }
 
@@ -109,22 +149,40 @@ std::string trouble_with(X509* certificate, int error, const Target& target) {
   }
 }
 
+Answer ask_once(const Target& target, http::verb verb, const std::string& path,
+                const std::string& token, asio::ip::tcp::endpoint& node);
+
+/// Orders such as compact answer when they are done. Meanwhile a node that hangs does not go
+/// unnoticed.
+void look_whether_alive(const Target& target, const Steps& steps) {
+  try {
+    asio::ip::tcp::endpoint node;
+    ask_once(target, http::verb::get, "/health", "", node);
+  } catch (const NodeSilent&) {
+    throw NodeSilent(steps.silence() +
+                     ", to /health neither; what was ordered may be under way there");
+  }
+}
+
 /// One request, with a token when it is an order. Throws boost::system::system_error when the node
-/// does not answer, or is not who it should be. `node`: who answered.
+/// does not answer, or is not who it should be; NodeSilent. `node`: who answered.
 Answer ask_once(const Target& target, http::verb verb, const std::string& path,
                 const std::string& token, asio::ip::tcp::endpoint& node) {
-  asio::io_context io;
-  asio::ip::tcp::resolver resolver(io);
+  Steps steps(target);
+  asio::ip::tcp::resolver resolver(steps.io());
+  const auto found = resolver.resolve(target.host, std::to_string(target.port));
   const auto connect = [&](beast::tcp_stream& stream) {
-    // Orders such as compact answer when they are done.
-    stream.expires_after(std::chrono::minutes(10));
-    stream.connect(resolver.resolve(target.host, std::to_string(target.port)));
+    steps.run([&](auto done) { stream.async_connect(found, std::move(done)); });
     node = stream.socket().remote_endpoint();
   };
+  const Steps::Late late = [&] {
+    if (verb == http::verb::get) throw NodeSilent(steps.silence());
+    look_whether_alive(target, steps);
+  };
   if (target.ca_file.empty()) {
-    beast::tcp_stream stream(io);
+    beast::tcp_stream stream(steps.io());
     connect(stream);
-    return exchange(stream, verb, path, token, node);
+    return exchange(steps, stream, verb, path, token, node, late);
   }
   asio::ssl::context context(asio::ssl::context::tls_client);
   boost::system::error_code error;
@@ -133,7 +191,7 @@ Answer ask_once(const Target& target, http::verb verb, const std::string& path,
     throw NodeError(
         fmt::format("cannot read certificates from {}: {}", target.ca_file, error.message()));
   }
-  beast::ssl_stream<beast::tcp_stream> stream(io, context);
+  beast::ssl_stream<beast::tcp_stream> stream(steps.io(), context);
   stream.set_verify_mode(asio::ssl::verify_peer);
   // The certificate must name the host as the user has written it.
   std::string trouble;
@@ -148,10 +206,15 @@ Answer ask_once(const Target& target, http::verb verb, const std::string& path,
     return is_good;
   });
   connect(beast::get_lowest_layer(stream));
-  stream.handshake(asio::ssl::stream_base::client, error);
-  if (!trouble.empty()) throw NodeAway(fmt::format("{}:{} {}", target.host, target.port, trouble));
-  if (error) throw boost::system::system_error(error);
-  return exchange(stream, verb, path, token, node);
+  try {
+    steps.run([&](auto done) {
+      stream.async_handshake(asio::ssl::stream_base::client, std::move(done));
+    });
+  } catch (const boost::system::system_error&) {
+    if (trouble.empty()) throw;
+    throw NodeAway(fmt::format("{}:{} {}", target.host, target.port, trouble));
+  }
+  return exchange(steps, stream, verb, path, token, node, late);
 }
 
 std::string token_or_error(const Token& token) {
@@ -169,49 +232,58 @@ Answer order_once(const Target& target, const std::string& path) {
   if (answer.status != 401) return answer;
   // A token that was named is not replaced by another one: it may be for another node.
   if (!token.empty()) throw NodeError(target.token_file + " is not the token of this node");
-  const json named = json::parse(answer.body);
-  token = token_or_error(read_token_named_by(node, named.at("token_file")));
+  const json named = json::parse(answer.body, nullptr, false);
+  const auto file = named.is_object() ? named.find("token_file") : named.end();
+  if (file == named.end() || !file->is_string()) return answer;  // of no node
+  token = token_or_error(read_token_named_by(node, file->get<std::string>()));
   return ask_once(target, http::verb::post, path, token, node);
+}
+
+/// Of what answers there, and is no node: `how` it answers.
+NodeError no_node(const Target& target, const std::string& how) {
+  return NodeError(
+      fmt::format("no Tetrad answers at {}: {}; a node's admin port is {} unless its "
+                  "admin_port says otherwise",
+                  place_text(target), how, kAdminPort));
+}
+
+// The text of the JSON library says where in the answer, which helps nobody.
+json parsed(const Target& target, const Answer& answer) {
+  json out = json::parse(answer.body, nullptr, false);
+  if (out.is_discarded())
+    throw no_node(target, fmt::format("the answer is no JSON (HTTP status {})", answer.status));
+  return out;
 }
 
 /// What `ask` answers, if it is what was asked for.
 /// Throws NodeError for an answer that is not 200, with the node's sentence; NodeAway where none
 /// came.
 template <class Ask>
-std::string body_of(const Target& target, Ask ask) {
+Answer answer_of(const Target& target, Ask ask) {
   try {
     Answer answer = ask();
-    if (answer.status == 200) return std::move(answer.body);
-    throw NodeError(json::parse(answer.body).value("error", answer.body));
+    if (answer.status == 200) return answer;
+    const json refusal = parsed(target, answer);
+    const auto error = refusal.is_object() ? refusal.find("error") : refusal.end();
+    if (error == refusal.end() || !error->is_string())
+      throw no_node(target,
+                    fmt::format("the answer is HTTP status {}, without a reason", answer.status));
+    throw NodeError(error->get<std::string>());
   } catch (const boost::system::system_error& e) {
-    std::string why =
-        fmt::format("{}:{} does not answer: {}", target.host, target.port, e.code().message());
+    std::string why = fmt::format("{} does not answer: {}", place_text(target), e.code().message());
     // An end without an answer may also be one of a node that ends.
     // Errors of Beast's HTTP parser: something answers there, and it is no HTTP.
     const auto& of_http = http::make_error_code(http::error::bad_version).category();
     if (e.code().category() == of_http && e.code() != http::error::end_of_stream)
       why = fmt::format(
-          "{}:{} is no admin port: it does not speak HTTP; a node's is {} unless "
+          "{} is no admin port: it does not speak HTTP; a node's is {} unless "
           "its admin_port says otherwise",
-          target.host, target.port, kAdminPort);
+          place_text(target), kAdminPort);
     if (target.port == kPortOfCassandra)
       why += fmt::format(
           "; {} is where Cassandra listens for nodetool, a node of Tetrad listens on {}",
           kPortOfCassandra, kAdminPort);
     throw NodeAway(why);
-  } catch (const json::exception& e) {
-    throw NodeError(fmt::format("{}:{} answers what is no answer of a Tetrad node: {}", target.host,
-                                target.port, e.what()));
-  }
-}
-
-// What has answered 200 without JSON is some other server.
-json parsed(const Target& target, const std::string& body) {
-  try {
-    return json::parse(body);
-  } catch (const json::exception& e) {
-    throw NodeError(fmt::format("{}:{} answers what is no answer of a Tetrad node: {}", target.host,
-                                target.port, e.what()));
   }
 }
 
@@ -221,35 +293,52 @@ json parsed(const Target& target, const std::string& body) {
 // admin_port it is.
 void AdminClient::settle_port() {
   if (std::exchange(is_settled_, true) || target_.port != kPortOfCassandra) return;
-  asio::io_context io;
-  asio::ip::tcp::resolver resolver(io);
-  asio::ip::tcp::socket socket(io);
-  boost::system::error_code error;
-  const auto found = resolver.resolve(target_.host, std::to_string(target_.port), error);
-  if (error) return;  // the request says so
-  asio::connect(socket, found, error);
-  if (error != asio::error::connection_refused) return;
+  try {
+    asio::ip::tcp::endpoint node;
+    Steps steps(target_);
+    asio::ip::tcp::resolver resolver(steps.io());
+    const auto found = resolver.resolve(target_.host, std::to_string(target_.port));
+    beast::tcp_stream stream(steps.io());
+    steps.run([&](auto done) { stream.async_connect(found, std::move(done)); });
+    return;
+  } catch (const boost::system::system_error& error) {
+    if (error.code() != asio::error::connection_refused) return;  // the request says so
+  }
   fmt::print(stderr, "tetractl: nothing listens at {}:{}, the port of nodetool: {} is asked\n",
              target_.host, kPortOfCassandra, kAdminPort);
   target_.port = kAdminPort;
 }
 
-std::string AdminClient::text(const std::string& path) {
+std::string AdminClient::text(const std::string& path) { return get(path).body; }
+
+Answer AdminClient::get(const std::string& path) {
   settle_port();
-  return body_of(target_, [&] {
+  return answer_of(target_, [&] {
     asio::ip::tcp::endpoint node;
     return ask_once(target_, http::verb::get, path, "", node);
   });
 }
 
 json AdminClient::fact(const std::string& path, const Parameters& parameters) {
-  return parsed(target_, text(path_with(path, parameters)));
+  return parsed(target_, get(path_with(path, parameters)));
+}
+
+json AdminClient::patient_fact(const std::string& path) {
+  while (true) {
+    try {
+      return fact(path);
+    } catch (const NodeSilent& silent) {
+      if (!std::exchange(told_of_silence_, true))
+        fmt::print(stderr, "tetractl: {}; it is asked again\n", silent.what());
+    }
+  }
 }
 
 json AdminClient::order(const std::string& path, const Parameters& parameters) {
   settle_port();
-  return parsed(target_,
-                body_of(target_, [&] { return order_once(target_, path_with(path, parameters)); }));
+  return parsed(target_, answer_of(target_, [&] {
+                  return order_once(target_, path_with(path, parameters));
+                }));
 }
 
 }  // namespace tetrad::tools

@@ -6,6 +6,7 @@
 // "…"} with a status that is not 200.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -26,6 +27,14 @@ struct Target {
   uint16_t port = kAdminPort;
   std::string token_file;  // empty: the one that a node of this machine names
   std::string ca_file;     // empty: without TLS
+  // For a connection, and for the answer to a fact. Orders may take longer.
+  std::chrono::seconds time_limit{10};
+};
+
+/// Whatever came back over HTTP, before its status means anything.
+struct Answer {
+  unsigned status = 0;
+  std::string body;
 };
 
 /// The node has answered, but not with what was asked for; or it does not answer. The text is for
@@ -42,17 +51,28 @@ class NodeAway : public NodeError {
   using NodeError::NodeError;
 };
 
+/// It has not answered within the time limit: it hangs, has much to do, or cannot be reached. Not
+/// away: a process may well be there.
+class NodeSilent : public NodeError {
+ public:
+  using NodeError::NodeError;
+};
+
 /// Parameters of a request, in this order; empty values are left out.
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 
-/// One node's admin port. Each request is a connection of its own and blocks, ten minutes at most.
-/// Errors: NodeError.
+/// One node's admin port. Each request is a connection of its own and blocks: a fact for the
+/// target's time limit at most, an order for as long as the node answers /health meanwhile. Errors:
+/// NodeError.
 class AdminClient {
  public:
   explicit AdminClient(Target target) : target_(std::move(target)) {}
 
   /// `path` begins with '/'. Values are encoded for the URL; fact() changes nothing on the node.
   nlohmann::json fact(const std::string& path, const Parameters& parameters = {});
+  /// As fact(), for those who wait for something that takes long: a silent node is asked again, and
+  /// told of once.
+  nlohmann::json patient_fact(const std::string& path);
   /// With the node's token, when it wants one.
   /// Sent once without a token where none is named; the node's refusal names its file, and it is
   /// sent again.
@@ -65,9 +85,10 @@ class AdminClient {
   /// Before the first request: scripts for nodetool name JMX's port, at which a node does not
   /// listen.
   void settle_port();
+  Answer get(const std::string& path);
 
   Target target_;
-  bool is_settled_ = false;
+  bool is_settled_ = false, told_of_silence_ = false;
 };
 
 }  // namespace tetrad::tools

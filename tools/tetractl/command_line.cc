@@ -39,6 +39,9 @@ const std::vector<Option>& common_options() {
       {"--ca-file", "FILE",
        "PEM file of who signs nodes' certificates; the admin port then speaks HTTPS "
        "(TETRAD_CA_FILE)"},
+      {"--timeout", "SECONDS",
+       "For a connection and an answer (default 10); an order such as compact may take longer, as "
+       "long as the node answers"},
       {"--json", "", "Print JSON"},
       {"-F --format", "FORMAT", "Of nodetool: json and yaml are --json, since all JSON is YAML"},
       {"--help", "", "Print the help, of the verb if there is one, and end"},
@@ -285,12 +288,22 @@ std::optional<Said> Reader::set_target() {
   for (const std::string& format : call_.list("format"))
     if (format != "json" && format != "yaml")
       return wrong(fmt::format("--format is json or yaml, not '{}'", format));
-  if (!call_.has("port")) return std::nullopt;
-  const std::string port = call_.list("port").back();
-  const char* const end = port.data() + port.size();
-  const auto [last, error] = std::from_chars(port.data(), end, target.port);
-  if (error == std::errc() && last == end && target.port != 0) return std::nullopt;
-  return wrong(fmt::format("'{}' is no port", port));
+  const auto number = [&](std::string_view option, auto& into) {
+    if (!call_.has(option)) return true;
+    const std::string text = call_.list(option).back();
+    const char* const end = text.data() + text.size();
+    const auto [last, error] = std::from_chars(text.data(), end, into);
+    return error == std::errc() && last == end && into != 0;
+  };
+  if (!number("port", target.port))
+    return wrong(fmt::format("'{}' is no port", call_.list("port").back()));
+  constexpr uint32_t kTimeLimitMax_s = 86'400;
+  auto limit_s = static_cast<uint32_t>(target.time_limit.count());
+  if (!number("timeout", limit_s) || limit_s > kTimeLimitMax_s)
+    return wrong(fmt::format("--timeout is a whole number of seconds from 1 to {}, not '{}'",
+                             kTimeLimitMax_s, call_.list("timeout").back()));
+  target.time_limit = std::chrono::seconds(limit_s);
+  return std::nullopt;
 }
 
 // The part of the help about options, a line each.
@@ -385,7 +398,7 @@ std::string completion_script() {
       "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
       "    case ${{COMP_WORDS[i]}} in\n"
       "      -h | --host | -p | --port | --token-file | --ca-file | -u | --username | -pw | "
-      "--password | -pwf | --password-file | -F | --format) ((i++)) ;;\n"
+      "--password | -pwf | --password-file | --timeout | -F | --format) ((i++)) ;;\n"
       "      -* | help) ;;\n"
       "      *) verb=${{COMP_WORDS[i]}}; break ;;\n"
       "    esac\n"

@@ -2,13 +2,12 @@
 # bash completes the verbs and options of tetractl. Made by `tetractl completion`; source it,
 # or put it into /etc/bash_completion.d.
 _tetractl() {
-  local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD - 1]}
-  local verb="" options="" choices="" i
-  local common="-h --host -p --port --token-file --ca-file --json -F --format --help --version -u --username -pw --password -pwf --password-file -pp --print-port"
-  local verbs="help status ring describe-cluster describecluster describering gossipinfo getendpoints getseeds getdefaultrf partitions rebalance split merge setting remove-node removenode remove-lost-nodes recover-metadata decommission tablestats cfstats statusautocompaction disableautocompaction enableautocompaction flush compact repair verify recover viewbuildstatus datapaths drop-batches info version statusgossip statushandoff getmaxhintwindow getlogginglevels setlogginglevel log-level disk-encryption reload-certificates reloadssl statusbinary disablebinary enablebinary drain clientstats listcidrgroups getcidrgroupsofip updatecidrgroup dropcidrgroup cidrfilteringstats gettimeout settimeout gettraceprobability settraceprobability proxyhistograms tablehistograms cfhistograms tpstats toppartitions compactionstats netstats snapshot listsnapshots clearsnapshot certificates completion"
+  local word=${COMP_WORDS[COMP_CWORD]} verb="" options="" i
+  local common="-h --host -p --port --token-file --ca-file --timeout --json -F --format --help --version -u --username -pw --password -pwf --password-file -pp --print-port"
+  local verbs="help status ring describe-cluster describecluster describering gossipinfo getendpoints getseeds getdefaultrf partitions rebalance split merge setting remove-node removenode decommission tablestats cfstats statusautocompaction disableautocompaction enableautocompaction flush compact repair verify recover viewbuildstatus datapaths drop-batches info version statusgossip statushandoff getmaxhintwindow getlogginglevels setlogginglevel log-level disk-encryption reload-certificates reloadssl statusbinary disablebinary enablebinary drain clientstats listcidrgroups getcidrgroupsofip updatecidrgroup dropcidrgroup cidrfilteringstats gettimeout settimeout gettraceprobability settraceprobability proxyhistograms tablehistograms cfhistograms tpstats toppartitions compactionstats netstats snapshot listsnapshots clearsnapshot certificates completion"
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      -h | --host | -p | --port | --token-file | --ca-file | -u | --username | -pw | --password | -pwf | --password-file | -F | --format) ((i++)) ;;
+      -h | --host | -p | --port | --token-file | --ca-file | -u | --username | -pw | --password | -pwf | --password-file | --timeout | -F | --format) ((i++)) ;;
       -* | help) ;;
       *) verb=${COMP_WORDS[i]}; break ;;
     esac
@@ -26,7 +25,7 @@ _tetractl() {
     tablestats | cfstats) options="-H --human-readable" ;;
     compact) options="-s --split-output" ;;
     repair) options="-st --start-token -et --end-token -local --in-local-dc -dc --in-dc -hosts --in-hosts -pr --partitioner-range -full --full -seq --sequential -dcpar --dc-parallel -j --job-threads -tr --trace" ;;
-    verify) options="-e --extended-verify -f --force --mend" ;;
+    verify) options="-e --extended-verify -f --force --mend --stop" ;;
     recover) options="--accept-loss" ;;
     info) options="-T --tokens" ;;
     log-level) choices="debug info warn error" ;;

@@ -47,9 +47,12 @@ int run(const std::vector<std::string>& line) {
     return call.verb->run != nullptr ? call.verb->run(node, call) : ask_and_print(node, call);
   } catch (const NodeError& error) {
     fmt::print(stderr, "tetractl: {}\n", error.what());
-  } catch (const nlohmann::json::exception& error) {
-    fmt::print(stderr, "tetractl: {}:{} answers what is no answer of a Tetrad node: {}\n",
-               call.target.host, call.target.port, error.what());
+  } catch (const nlohmann::json::exception&) {
+    fmt::print(
+        stderr,
+        "tetractl: no Tetrad of this version answers at {}:{}: the answer lacks what was asked "
+        "for\n",
+        call.target.host, call.target.port);
   }
   return 1;
 }

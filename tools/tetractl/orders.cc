@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <optional>
 #include <thread>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -31,22 +32,53 @@ int answered(const json& answer, const Invocation& call) {
   return 0;
 }
 
-/// A line that changes now and then. Programs get none: what they read is JSON.
+/// A line that changes now and then: in place on a terminal, else every few seconds. Programs get
+/// none: what they read is JSON.
 class Progress {
  public:
-  explicit Progress(bool as_json = false) : is_silent_(as_json) {}
+  explicit Progress(bool as_json = false)
+      : is_silent_(as_json), is_terminal_(::isatty(STDOUT_FILENO) == 1) {}
+  ~Progress() { end(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   // The same line twice says nothing new.
   void tell(std::string line) {
     if (line == told_ || is_silent_) return;
-    fmt::print("{}\n", line);
+    const auto now = std::chrono::steady_clock::now();
+    if (is_terminal_) {
+      // "\r", and to the end of the line what was there before goes.
+      fmt::print("\r{}\033[K", line);
+      is_open_ = true;
+    } else if (told_.empty() || now - told_at_ >= kTellAgain) {
+      fmt::print("{}\n", line);
+    } else {
+      return;
+    }
     std::fflush(stdout);
     told_ = std::move(line);
+    told_at_ = now;
+  }
+  /// A line that nobody may miss.
+  void say(const std::string& line) {
+    if (line == told_) return end();
+    end();
+    if (!is_silent_) fmt::print("{}\n", line);
+    std::fflush(stdout);
+    told_ = line;
+  }
+  /// The last line stays as it is; what is printed then begins a new one.
+  void end() {
+    if (std::exchange(is_open_, false)) fmt::print("\n");
   }
 
  private:
-  const bool is_silent_;
+  static constexpr std::chrono::seconds kTellAgain{5};
+
+  const bool is_silent_, is_terminal_;
+  bool is_open_ = false;
   std::string told_;
+  std::chrono::steady_clock::time_point told_at_;
 };
 
 /// Of a node that leaves, as /status has it.
@@ -65,9 +97,10 @@ std::optional<Leaving> state_in(const json& status, const std::string& host_id) 
 /// Until a node that has said that it has left is gone, with its data closed: who goes on may delete
 /// them. The process ends some milliseconds later.
 void wait_until_stopped(AdminClient& node, const std::string& host_id, Progress& progress) {
-  progress.tell("the node has left the cluster and stops");
+  progress.say("the node has left the cluster and stops");
   try {
-    while (node.fact("/status").at("self") == host_id) std::this_thread::sleep_for(kLookAgain);
+    while (node.patient_fact("/status").at("self") == host_id)
+      std::this_thread::sleep_for(kLookAgain);
   } catch (const NodeAway&) {
     return;
   }
@@ -103,7 +136,7 @@ int wait_until_left(AdminClient& node, const Invocation& call) {
   while (true) {
     json body;
     try {
-      body = node.fact("/status");
+      body = node.patient_fact("/status");
     } catch (const NodeAway& away) {
       throw NodeError(fmt::format(
           "{}; {} replicas were still to move when it last answered. Another node's status says "
@@ -124,26 +157,29 @@ int wait_until_left(AdminClient& node, const Invocation& call) {
 /// Until another node is removed, as the one that is asked says.
 int wait_until_removed(AdminClient& node, const Invocation& call, const std::string& host_id) {
   LeavingWatch watch(call);
-  while (const auto state = state_in(node.fact("/status"), host_id)) {
+  while (const auto state = state_in(node.patient_fact("/status"), host_id)) {
     watch.look(*state);
     std::this_thread::sleep_for(kLookAgain);
   }
-  watch.progress().tell("removed");
+  watch.progress().say("removed");
   return answered({{"removed", host_id}}, call);
 }
 
 /// Until the node has verified everything.
 int wait_until_verified(AdminClient& node, bool as_json) {
-  Progress progress;
-  json body = node.fact("/verification");
+  Progress progress(as_json);
+  json body = node.patient_fact("/verification");
   while (true) {
-    if (!as_json)
-      progress.tell(fmt::format("files read: {}, physical partitions compared: {} of {}",
-                                body.at("files").dump(), body.at("compared").dump(),
-                                body.at("partitions").dump()));
-    if (!body.at("running").get<bool>()) break;
+    std::string line = fmt::format("files read: {}, physical partitions compared: {} of {}",
+                                   body.at("files").dump(), body.at("compared").dump(),
+                                   body.at("partitions").dump());
+    if (!body.at("running").get<bool>()) {
+      progress.say(line);
+      break;
+    }
+    progress.tell(std::move(line));
     std::this_thread::sleep_for(kLookAgain);
-    body = node.fact("/verification");
+    body = node.patient_fact("/verification");
   }
   if (as_json) fmt::print("{}\n", body.dump(2));
   // Every finding is printed, not the first one only.
@@ -173,15 +209,17 @@ int verify_view(AdminClient& node, const Invocation& call, const std::string& ke
   node.order(
       "/verify-view",
       {{"keyspace", keyspace}, {"view", view}, {"mend", call.has("mend") ? "true" : "false"}});
-  Progress progress;
-  json body = node.fact("/view-verification");
+  Progress progress(call.as_json);
+  json body = node.patient_fact("/view-verification");
   while (body.at("running").get<bool>()) {
-    if (!call.as_json)
-      progress.tell(fmt::format("rows compared: {} of the base, {} of the view",
-                                body.at("base_rows").dump(), body.at("view_rows").dump()));
+    progress.tell(
+        fmt::format("compared: {:.1f} % of the base ({} rows), {:.1f} % of the view ({})",
+                    100 * body.at("base_share").get<double>(), body.at("base_rows").dump(),
+                    100 * body.at("view_share").get<double>(), body.at("view_rows").dump()));
     std::this_thread::sleep_for(kLookAgain);
-    body = node.fact("/view-verification");
+    body = node.patient_fact("/view-verification");
   }
+  progress.end();
   const bool is_same = body.at("differences").empty() && body.at("failed").empty();
   if (call.as_json) {
     fmt::print("{}\n", body.dump(2));
@@ -250,6 +288,7 @@ int repair(AdminClient& node, const Invocation& call) {
 // needs another way.
 int verify(AdminClient& node, const Invocation& call) {
   const std::vector<std::string> names = call.list("tables");
+  if (call.has("stop")) return answered(node.order("/verify-view", {{"stop", "true"}}), call);
   if (call.text("keyspace") == "view" && names.size() == 2)
     return verify_view(node, call, names[0], names[1]);
   if (call.has("mend")) throw NodeError("--mend is of: verify view KEYSPACE VIEW");
@@ -410,6 +449,8 @@ std::string tables_of(const Invocation& call) {
 
 // nodetool's options in their three ways to name tables become two parameters.
 int take_snapshot(AdminClient& node, const Invocation& call) {
+  if (call.has("tag") && call.text("tag").empty())
+    throw NodeError("You must supply a snapshot name, or leave out -t: then it is the time");
   const std::string tables = tables_of(call);
   const std::string keyspaces = call.has("table") ? "" : call.text("keyspaces");
   const json answer =

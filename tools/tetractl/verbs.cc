@@ -75,9 +75,11 @@ std::vector<Verb> cluster_verbs() {
           .takes({kKeyspace, kTable})
           .asks_for("/partitions", {"keyspace", "table"})
           .shown_by(print_partitions),
-      Verb("rebalance", "What the cluster moves, by itself, so that its nodes hold equal parts")
-          .with({{"--plan", "", "Print the moves that would make them equal"},
-                 {"--apply", "", "Begin them now, however near the nodes are"}})
+      Verb(
+          "rebalance",
+          "Shows (--plan) or begins (--apply) moves to equal parts, which the cluster makes anyway")
+          .with({{"--plan", "", "Print the moves that would make the nodes' parts equal"},
+                 {"--apply", "", "Begin them now, however near the nodes are, and print them"}})
           .done_by(rebalance),
       Verb("split", "Splits a physical partition in two (partitions tells its id)")
           .takes({{"id", Times::kOnce}})
@@ -147,7 +149,8 @@ std::vector<Verb> data_verbs() {
           .takes({kKeyspace, kTables})
           .with({{"-e --extended-verify", "", "", "every block is read anyway"},
                  {"-f --force", "", "", "it is always allowed"},
-                 {"--mend", "", "Of `verify view KEYSPACE VIEW`: rows that differ are made anew"}})
+                 {"--mend", "", "Of `verify view KEYSPACE VIEW`: rows that differ are made anew"},
+                 {"--stop", "", "Ends the comparison of a view that is under way"}})
           .done_by(verify),
       Verb("recover", "After a power cut: what the node can never fetch is given up")
           .with({{"--accept-loss", "", "Acknowledged writes may be lost; prints where"}})

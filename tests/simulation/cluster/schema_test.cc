@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/simulation/support/cql_client.h"
 #include "tests/simulation/support/sim_cluster.h"
 
 namespace tetrad::simulation {
@@ -333,6 +334,39 @@ TEST_CASE("a table is truncated when a quorum of each data center refuses what w
   cluster.world().run_for(5'000'000);
   cluster.isolate(6);
   CHECK(taken_away(cluster, 0, 1, true).answered == true);
+}
+
+TEST_CASE(
+    "the warning about a replication factor names the data centres, where there are several") {
+  SimCluster cluster(9, 3);
+  cluster[2].options().data_center = "elsewhere";
+  REQUIRE(cluster.form(30'000'000));
+  cluster.world().run_for(5'000'000);
+  CqlClient client(cluster[0]);
+  const auto warned = [&](const std::string& keyspace, const std::string& replication) {
+    const auto answer = client.run("CREATE KEYSPACE " + keyspace +
+                                   " WITH replication = {'class': '" + replication + "}");
+    if (!answer.result) return answer.result.error().message;
+    return answer.warnings.empty() ? std::string() : answer.warnings.front();
+  };
+  const std::string here = cluster[0].options().data_center;
+  const std::string begins =
+      "Tetrad manages replica sets by itself: every row has up to four replicas in each data "
+      "centre, ";
+  const std::string ends = " is kept and shown but changes nothing";
+  const std::string both =
+      begins + "2 in " + here +
+      " and 1 in elsewhere with the nodes there are now; the replication factor ";
+  CHECK(warned("a", "NetworkTopologyStrategy', '" + here + "': 3, 'elsewhere': 1") ==
+        both + "3 of " + here + ends);
+  CHECK(warned("b", "NetworkTopologyStrategy', '" + here + "': 3, 'elsewhere': 2") ==
+        both + "3 of " + here + " and 2 of elsewhere" + ends);
+  CHECK(warned("c", "NetworkTopologyStrategy', '" + here + "': 2, 'elsewhere': 4") == "");
+  CHECK(warned("d", "NetworkTopologyStrategy', 'elsewhere': 2") ==
+        begins +
+            "1 in elsewhere with the nodes there are now; the replication factor 2 of elsewhere" +
+            ends);
+  CHECK(warned("e", "SimpleStrategy', 'replication_factor': 3") == both + "3" + ends);
 }
 
 // Of the two that are away no write can be acknowledged and no QUORUM read answered.

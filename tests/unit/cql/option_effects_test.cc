@@ -48,6 +48,18 @@ TEST_CASE_METHOD(Fixture, "options that change nothing are named in one warning"
   CHECK(told("ALTER TABLE ks.plain WITH comment = 'e'") == "ok");
 }
 
+TEST_CASE_METHOD(Fixture, "a keyspace whose writes need not be durable gets a warning") {
+  const std::string warning =
+      "\nwarning: durable_writes has no effect in Tetrad: every write goes through the store's log "
+      "before it is acknowledged";
+  CHECK(told("CREATE KEYSPACE plain WITH durable_writes = true") == "ok");
+  CHECK(told("CREATE KEYSPACE hasty WITH durable_writes = false") == "ok" + warning);
+  CHECK(told("ALTER KEYSPACE plain WITH durable_writes = false") == "ok" + warning);
+  CHECK(told("ALTER KEYSPACE plain WITH durable_writes = true") == "ok");
+  CHECK(rows("SELECT durable_writes FROM system_schema.keyspaces WHERE keyspace_name = 'hasty'") ==
+        "false");
+}
+
 TEST_CASE_METHOD(Fixture, "system_tetrad is found by its old name, unless a keyspace has that") {
   const std::string nodes = rows("SELECT address, state FROM system_tetrad.nodes");
   CHECK_FALSE(nodes.starts_with("error"));

@@ -33,6 +33,10 @@ std::string run(std::string body, std::string_view type = "int") {
   return run(engine, std::move(body), type);
 }
 
+constexpr const char* kTooMuchWork =
+    "error: User Defined Function f does more work than 1000000 steps in a call, which are allowed "
+    "by user_defined_functions_steps_max";
+
 bool fails(std::string body) { return run(std::move(body)).starts_with("error: "); }
 
 }  // namespace
@@ -97,8 +101,13 @@ TEST_CASE("a body that never ends is stopped, whatever it does") {
     CHECK(fails(body));
   }
   ScriptEngine engine{ScriptLimits()};
-  CHECK(run(engine, "while true do end") == "error: the function does too much work");
+  CHECK(run(engine, "while true do end") == kTooMuchWork);
   CHECK(run(engine, "return 7") == "7");
+  CHECK(
+      run(engine, "local t = {} while true do t[#t + 1] = ('x'):rep(100000 + #t) end") ==
+      "error: User Defined Function f takes more memory than 16 MB in a call, which are allowed by "
+      "user_defined_functions_memory_mb, or makes a text of more than 1 MB");
+  CHECK(run(engine, "return 8") == "8");
   CHECK(engine.steps_used() >= 1'000'000);
 }
 
@@ -122,8 +131,7 @@ TEST_CASE("long texts cost what their comparison takes, constants as well") {
   CHECK(run(engine, constants + "for i = 1, 100 do " + compares) == "100");
   // Compiled before or not.
   for (int i = 0; i < 2; ++i) {
-    CHECK(run(engine, constants + "for i = 1, 20000 do " + compares) ==
-          "error: the function does too much work");
+    CHECK(run(engine, constants + "for i = 1, 20000 do " + compares) == kTooMuchWork);
   }
   CHECK(run(engine, "local n = 0 for i = 1, 20000 do n = n + 1 end return n") == "20000");
 }

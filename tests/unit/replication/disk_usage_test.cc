@@ -159,4 +159,24 @@ TEST_CASE("a disk has no room below so many bytes, whatever the percentages") {
   }
 }
 
+TEST_CASE_METHOD(Fixture, "a disk that is nearly full is looked at ten times as often") {
+  const auto monitor = this->monitor({}, 60);
+  monitor->start();
+  const auto looks_in_period = [&] {
+    const size_t before = pool.run_count();
+    after_period();
+    return pool.run_count() - before;
+  };
+  disk.used_bytes = 700;
+  CHECK(looks_in_period() == 1);
+  CHECK(looks_in_period() == 1);
+  disk.used_bytes = 800;  // less than four times its room is left
+  CHECK(looks_in_period() == 1);
+  CHECK(looks_in_period() == 10);
+  // What comes within a period is noticed within half a second.
+  disk.used_bytes = 941;
+  reactor.advance_us(500'000);
+  CHECK(monitor->usage() == DiskUsage::kNoRoom);
+}
+
 }  // namespace tetrad::replication

@@ -271,7 +271,7 @@ TEST_CASE("names of cassandra.yaml get the same hint on the command line and in 
       CHECK(refusal(read({word, "1"})) == fmt::format("there is no option '{}'; {}", word, hint));
     const File file(name + ": 1\n");
     CHECK(refusal(read({"--config", file.path()})) ==
-          fmt::format("{}: there is no option '{}'; {}", file.path(), name, hint));
+          fmt::format("{}: line 1: there is no option '{}'; {}", file.path(), name, hint));
   }
 }
 
@@ -300,10 +300,11 @@ TEST_CASE("files that are wrong are refused with their path and the option") {
         "config: /no/such/file cannot be read: No such file or directory");
   CHECK(has(said("no_such_option: 1\n"), "there is no option 'no_such_option'"));
   CHECK(has(said("native_prot: 1\n"), "'native_prot'; did you mean native_port?"));
-  CHECK(has(said("native_port: 99999\n"), "native_port: '99999' is no whole number"));
+  CHECK(has(said("native_port: 99999\n"), "line 1: native_port: '99999' is no whole number"));
   CHECK(has(said("native_port: [1, 2]\n"), "native_port: not a single value"));
   CHECK(has(said("native_port:\n"), "native_port: there is no value behind it"));
-  CHECK(has(said("native_port: 1\nrack: a\nnative_port: 2\n"), "native_port: said twice"));
+  CHECK(has(said("native_port: 1\nrack: a\nnative_port: 2\n"),
+            "line 3: native_port: said twice, first in line 1"));
   CHECK(has(said("data_file_directories: [/a]\n"),
             "'data_file_directories'; what Cassandra calls so is here: data_directory"));
   CHECK(has(said("write_request_timeout: 2s\n"), "is here: write_timeout_ms"));
@@ -313,6 +314,7 @@ TEST_CASE("files that are wrong are refused with their path and the option") {
   for (const char* one : {"did you mean native_port?", "'x' is no whole number", "'num_tokens'"})
     CHECK(has(several, one));
   CHECK(std::ranges::count(several, '|') == 2);
+  CHECK(has(several, "line 4: there is no option 'num_tokens'"));
   CHECK(has(said("data_dir: /d\n"), "'data_dir'; did you mean data_directory?"));
   CHECK(has(said("# what it is\n\n- native_port\n"), ": line 3: not a list of `name: value`"));
   CHECK(has(said("just words\n"), ": line 1: not a list of `name: value` lines"));
