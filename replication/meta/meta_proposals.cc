@@ -128,15 +128,22 @@ Result<void> MetaServiceImpl::take_over_group() {
         "{} of the {} voters of the metadata group are alive, which are enough: nothing of it "
         "is lost",
         voters.live, voters.all);
+  const uint64_t reach = driver_->core().options().trailing_entries;
   const auto is_better = [&](const NodeInfo& node) {
-    const bool knows_more = membership_.applied_of(node.host) > state_->applied;
-    // A voter may have what was committed and has not been told to others yet.
-    return knows_more || (members.is_voter(node.host) && !members.is_voter(self()));
+    const MetaIndex applied = membership_.applied_of(node.host), own = state_->applied;
+    if (applied > own) return true;
+    // A voter may have what was committed and has not been told to others yet. Where it has less it
+    // learns that from them in a moment, unless it was away for so long that their logs begin later.
+    const bool votes = members.is_voter(node.host), votes_here = members.is_voter(self());
+    if (applied < own) return votes && !votes_here && applied.value + reach >= own.value;
+    // Of equals the first alone: two that were ordered at the same time would make two groups.
+    return votes != votes_here ? votes : node.host < self();
   };
   for (const auto& [host, node] : state_->nodes)
     if (host != self() && node.state != NodeState::kRemoved && is_live(host) && is_better(node))
       return fail(ErrorCode::kConflict,
-                  "node {} knows more of the metadata than this one: give the order there",
+                  "node {} knows more of the metadata than this one, or is as good and the first: "
+                  "give the order there",
                   node.address);
   logger_.warn(
       "by the operator's word this node is the only voter of the metadata group voters_before={} "

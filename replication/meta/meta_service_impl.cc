@@ -103,6 +103,10 @@ Result<void> MetaServiceImpl::start(Uuid cluster_id, RaftDriver::Stored stored) 
   };
   hooks.install = [this](BytesView image, RaftIndex index) { return on_install(image, index); };
   hooks.role_changed = [this](const RaftRoleChange& change) { on_role_change(change); };
+  hooks.is_removed = [this](HostId host) {
+    const NodeInfo* node = state_->node(host);
+    return node != nullptr && node->state == NodeState::kRemoved;
+  };
   hooks.fatal = [this](const Error& error) {
     if (options_.fatal) options_.fatal(error);
   };

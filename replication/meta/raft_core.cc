@@ -242,7 +242,7 @@ Result<void> RaftCore::dispatch(RaftMessage message) {
   } else if (const auto* fetch = std::get_if<RaftFetchRequest>(&message.body)) {
     on_fetch_request(message, *fetch);
   } else if (auto* fetched = std::get_if<RaftFetchReply>(&message.body)) {
-    on_fetch_reply(message, std::move(*fetched));
+    return on_fetch_reply(message, std::move(*fetched));
   } else if (const auto* read_reply = std::get_if<RaftReadReply>(&message.body)) {
     read_states_.push_back({read_reply->context, read_reply->confirmed, read_reply->index});
   }
@@ -263,6 +263,20 @@ Result<void> RaftCore::follow(RaftServerId leader) {
   return {};
 }
 
+/// Committed entries are the same everywhere, or most voters were lost with some of them and another
+/// server has taken over (take_over): then this one must take nothing from there, and the other
+/// nothing from here, or both would apply different entries under one index.
+Result<void> RaftCore::check_committed(RaftServerId from, RaftIndex index, RaftTerm term) const {
+  TETRAD_ASSERT(index <= commit_);
+  const std::optional<RaftTerm> own = log_.term_at(index);
+  if (!own || *own == term) return {};
+  return fail(
+      ErrorCode::kConflict,
+      "raft entry {} is committed here with term {}, and {} has term {} there: the group was "
+      "taken over without one of these servers, which must be removed and wiped",
+      index, *own, from.to_string(), term);
+}
+
 Result<void> RaftCore::on_append(const RaftMessage& message, RaftAppendRequest body) {
   TETRAD_TRY_VOID(follow(message.from));
   const auto reply = [&](RaftAppendReply answer) {
@@ -275,13 +289,17 @@ Result<void> RaftCore::on_append(const RaftMessage& message, RaftAppendRequest b
     }
   };
   if (body.previous_index < commit_) {
-    // What is committed here the leader has too, so there is nothing older to compare.
+    // What is committed here the leader has too, unless a group was taken over without this server.
+    TETRAD_TRY_VOID(check_committed(message.from, body.previous_index, body.previous_term));
+    for (const RaftEntry& entry : body.entries)
+      if (entry.index <= commit_)
+        TETRAD_TRY_VOID(check_committed(message.from, entry.index, entry.term));
     const RaftIndex known = commit_ - body.previous_index;
     if (body.entries.size() <= known) {
       reply({true, commit_, 0, 0});
       return {};
     }
-    // Entries below the commit index are skipped without a look: they are equal.
+    // Entries below the commit index are skipped: they are equal.
     body.entries.erase(body.entries.begin(), body.entries.begin() + static_cast<ptrdiff_t>(known));
     body.previous_index = commit_;
     body.previous_term = log_.term_at(commit_).value();
@@ -347,7 +365,10 @@ void RaftCore::learn_committed(RaftIndex index, RaftTerm term, RaftServerId from
   } else if (!hears_leader() && ticks_to_fetch_ == 0) {
     // Not from two sides at once: a leader sends what is missing by itself.
     ticks_to_fetch_ = options_.heartbeat_ticks;
-    send(from, RaftFetchRequest{commit_});
+    // With the last one that is committed here, so that it shows whether the peer has the same; but
+    // without it where it left no room for others.
+    const bool compares = commit_ > log_.base_index() && fetch_agreed_ != commit_;
+    send(from, RaftFetchRequest{compares ? commit_ - 1 : commit_});
   }
 }
 
@@ -364,12 +385,14 @@ void RaftCore::on_fetch_request(const RaftMessage& message, const RaftFetchReque
 /// entry at that index, it was never committed, nor was anything behind it, and its term is
 /// earlier: each later leader held the committed one. So the log only becomes more up to date, and
 /// votes that were given by it stay right.
-void RaftCore::on_fetch_reply(const RaftMessage& message, RaftFetchReply body) {
+Result<void> RaftCore::on_fetch_reply(const RaftMessage& message, RaftFetchReply body) {
   // It must begin where this server's committed part ends or before, and reach beyond it.
-  if (role_ == RaftRole::kLeader || body.after > commit_ || body.entries.empty() ||
-      body.entries.back().index <= commit_) {
-    return;
-  }
+  if (role_ == RaftRole::kLeader || body.after > commit_ || body.entries.empty()) return {};
+  for (const RaftEntry& entry : body.entries)
+    if (entry.index <= commit_)
+      TETRAD_TRY_VOID(check_committed(message.from, entry.index, entry.term));
+  fetch_agreed_ = commit_;
+  if (body.entries.back().index <= commit_) return {};
   const RaftIndex last = body.entries.back().index;
   if (body.entries.back().term > term_) {
     become_follower(body.entries.back().term, std::nullopt);  // there is a leader of that term
@@ -377,7 +400,7 @@ void RaftCore::on_fetch_reply(const RaftMessage& message, RaftFetchReply body) {
   for (RaftEntry& entry : body.entries) {
     if (entry.index <= commit_ || log_.term_at(entry.index) == entry.term) continue;
     // What is committed follows what is committed: a reply that says otherwise is none.
-    if (entry.term < log_.term_at(entry.index - 1)) return;
+    if (entry.term < log_.term_at(entry.index - 1)) return {};
     if (entry.index <= log_.last_index()) {
       if (TETRAD_RAFT_MUTANT(options_, kFetchKeepsOwn)) continue;
       truncate_from(entry.index);
@@ -385,8 +408,10 @@ void RaftCore::on_fetch_reply(const RaftMessage& message, RaftFetchReply body) {
     log_.append(std::move(entry));
   }
   commit_to(last);
+  fetch_agreed_ = commit_;
   ticks_to_fetch_ = 0;
   learn_committed(body.applied, body.applied_term, message.from);
+  return {};
 }
 
 Result<void> RaftCore::on_install_snapshot(const RaftMessage& message,
@@ -395,6 +420,7 @@ Result<void> RaftCore::on_install_snapshot(const RaftMessage& message,
   const RaftSnapshotMeta& meta = body.meta;
   // An image that is late would take back what is applied.
   if (meta.index <= commit_ && !TETRAD_RAFT_MUTANT(options_, kSnapshotBehindCommit)) {
+    TETRAD_TRY_VOID(check_committed(message.from, meta.index, meta.term));
     send_when_persisted(message.from, RaftAppendReply{true, commit_, 0, 0});
     return {};
   }

@@ -254,12 +254,13 @@ class RaftCore {
   void on_lower_term(const RaftMessage& message);
   void on_pre_vote_request(const RaftMessage& message, const RaftPreVoteRequest& body);
   void on_vote_request(const RaftMessage& message, const RaftVoteRequest& body);
+  Result<void> check_committed(RaftServerId from, RaftIndex index, RaftTerm term) const;
   Result<void> on_append(const RaftMessage& message, RaftAppendRequest body);
   Result<void> on_heartbeat(const RaftMessage& message, const RaftHeartbeat& body);
   Result<void> on_install_snapshot(const RaftMessage& message, const RaftInstallSnapshot& body);
   Result<void> follow(RaftServerId leader);
   void on_fetch_request(const RaftMessage& message, const RaftFetchRequest& body);
-  void on_fetch_reply(const RaftMessage& message, RaftFetchReply body);
+  Result<void> on_fetch_reply(const RaftMessage& message, RaftFetchReply body);
   void on_timeout_now(const RaftMessage& message);
   void become_follower(RaftTerm term, std::optional<RaftServerId> leader);
   void campaign(Campaign kind);
@@ -319,6 +320,7 @@ class RaftCore {
   uint32_t heartbeat_elapsed_ = 0;
   uint32_t timeout_ = 0;
   uint32_t ticks_to_fetch_ = 0;  // until committed entries may be asked for again
+  RaftIndex fetch_agreed_ = 0;   // a peer that was asked had the same entry there
   std::map<RaftServerId, bool> votes_;
 
   // Leader.

@@ -243,6 +243,13 @@ void RaftDriver::on_message(const RpcContext& context, BytesView body, RpcNode::
     logger_.warn("raft message refused from={}", context.from_endpoint);
     return;
   }
+  // It may ask for what it lacks, so that it sees that it was removed.
+  if (hooks_.is_removed && !core_->configuration().contains(message->from) &&
+      !std::holds_alternative<RaftFetchRequest>(message->body) &&
+      hooks_.is_removed(message->from)) {
+    say_refused(context.from_endpoint, Error(ErrorCode::kConflict, "this node was removed"));
+    return;
+  }
   // Kept for the time of drain(): write() installs it if the core takes it.
   received_image_ = Bytes(body.substr(body.size() - in.remaining()));
   if (received_image_.empty() && std::holds_alternative<RaftInstallSnapshot>(message->body)) {
@@ -250,12 +257,19 @@ void RaftDriver::on_message(const RpcContext& context, BytesView body, RpcNode::
     return;
   }
   const Result<void> taken = core_->receive(std::move(*message));
-  if (!taken)
-    logger_.warn("raft message refused from={} reason={}", context.from_endpoint,
-                 taken.error().message);
+  if (!taken) say_refused(context.from_endpoint, taken.error());
   drain();
   received_image_.clear();
   if (reply.wanted()) reply.ok({});
+}
+
+/// A contradiction stays until an operator mends it, and messages come many times a second.
+void RaftDriver::say_refused(const Endpoint& from, const Error& error) {
+  constexpr int64_t kSayAgainUs = 10'000'000;
+  const bool is_lasting = error.code == ErrorCode::kConflict;
+  if (is_lasting && contradicted_us_ && reactor_.now_us() < *contradicted_us_ + kSayAgainUs) return;
+  if (is_lasting) contradicted_us_ = reactor_.now_us();
+  logger_.warn("raft message refused from={} reason={}", from, error.message);
 }
 
 void RaftDriver::drain() {

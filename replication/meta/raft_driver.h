@@ -43,6 +43,9 @@ struct RaftDriverHooks {
   std::function<Bytes()> image;  // of the state as of the last apply()
   std::function<Result<void>(BytesView image, RaftIndex)> install;
   std::function<void(const RaftRoleChange&)> role_changed;
+  /// A node that was removed: once it is in no configuration here either, it has nothing to say. One
+  /// that was given up, and lives, may yet be elected by others that were. Null: there is none.
+  std::function<bool(RaftServerId)> is_removed;
   /// The disk failed or holds nonsense: does not return to normal work.
   std::function<void(const Error&)> fatal;
 };
@@ -97,6 +100,7 @@ class RaftDriver {
   void tick();
   /// The oldest write of the core has been under way for longer than an election takes.
   bool is_disk_hung() const;
+  void say_refused(const Endpoint& from, const Error& error);
   void drain();
   void write(RaftPersist persist);
   void apply(std::vector<RaftEntry> entries);
@@ -120,7 +124,8 @@ class RaftDriver {
   std::deque<base::MonotonicUs> writing_since_us_;  // the core's writes that are under way
   bool draining_ = false;
   bool failed_ = false;
-  Bytes received_image_;  // beside the message that is being handled
+  Bytes received_image_;                              // beside the message that is being handled
+  std::optional<base::MonotonicUs> contradicted_us_;  // when that was logged
   base::Reactor::TimerId timer_ = 0;
   std::shared_ptr<Alive> alive_ = std::make_shared<Alive>();
 };

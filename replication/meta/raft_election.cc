@@ -50,8 +50,12 @@ void RaftCore::resign() {
 // As if it had led a term of its own, whose only entry makes it the only voter; then it campaigns, and
 // has a majority when its vote is on disk. Whoever is left follows it, since its term is later.
 Result<void> RaftCore::take_over() {
-  if (term_ + 2 >= kRaftNumberMax) return fail(ErrorCode::kLimit, "no raft term is left");
-  become_follower(term_ + 1, std::nullopt);
+  // No majority has voted for the term, so others might give it, too: it is far from what elections
+  // reach, and drawn. An entry's index and term say for good which entry it is.
+  constexpr RaftTerm kApart = RaftTerm{1} << 32;
+  const RaftTerm term = (term_ / kApart + 1) * kApart + random_.below(kApart / 2);
+  if (term + 2 >= kRaftNumberMax) return fail(ErrorCode::kLimit, "no raft term is left");
+  become_follower(term, std::nullopt);
   RaftConfiguration alone;
   alone.voters = {options_.self};
   log_.append({term_, log_.last_index() + 1, RaftEntryKind::kConfiguration,

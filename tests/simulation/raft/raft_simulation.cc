@@ -176,7 +176,7 @@ int simulate(const std::vector<std::string_view>& arguments) {
     }
   }
   if (all_mutants || (mutant != nullptr && !trace)) {
-    if (!seeds_given) seeds = {1, 10'000};
+    if (!seeds_given) seeds = {1, 20'000};
     size_t found = 0, count = 0;
     for (const Mutant& each : kMutants) {
       if (mutant != nullptr && mutant != &each) continue;

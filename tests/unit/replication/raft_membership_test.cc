@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Membership, snapshots, reads, handing over.
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "tests/unit/replication/raft_bench.h"
@@ -604,6 +606,54 @@ TEST_CASE("of three voters two are gone for good: the third takes over with all 
   REQUIRE(bench.change(3, RaftMembershipChange::Kind::kPromote, 4));
   bench.settle();
   CHECK(bench.core(4).configuration() == members({3, 4}));
+}
+
+TEST_CASE("who was not there when a group was taken over mixes nothing of it with what it has") {
+  // Servers 1 and 2 have committed what 3 has not; then 3 takes over, and 1 comes back.
+  Bench bench(members({1, 2, 3}));
+  bench.elect(1);
+  bench.propose(1, "known to all");
+  bench.settle();
+  bench.tick(1, 5);
+  bench.settle();
+  bench.crash(3);
+  bench.propose(1, "known to two");
+  bench.settle();
+  bench.tick(1, 5);
+  bench.settle();
+  bench.crash(1);
+  bench[1].disk.hard_state.commit = bench.core(1).commit_index();  // it notes what it applies
+  bench.crash(2);
+  bench.lose_all();
+  bench.start(3);
+  REQUIRE(bench.core(3).take_over());
+  bench.collect(3);
+  REQUIRE(bench.core(3).role() == RaftRole::kLeader);
+  // No election of the others reaches this term: an entry has one content for its index and term.
+  CHECK(bench.core(3).term() > 1'000'000);
+  bench.propose(3, "after 1");
+  bench.propose(3, "after 2");
+  bench.start(1);
+  const std::vector<std::string> before = {"known to all", "known to two"};
+  REQUIRE(bench.change(3, RaftMembershipChange::Kind::kAddLearner, 1));
+  for (int i = 0; i < 20; ++i) {
+    bench.settle();
+    bench.tick(3);
+  }
+  for (const auto& command : bench[1].commands())
+    CHECK(std::ranges::find(before, command) != before.end());
+  CHECK(bench[3].commands() == std::vector<std::string>{"known to all", "after 1", "after 2"});
+  // Nor by hearing of what the other has applied, either way.
+  bench.lose_all();
+  bench.core(1).learn_committed(bench.core(3).commit_index(), bench.core(3).term(), id(3));
+  for (int i = 0; i < 20; ++i) {
+    bench.collect(1);
+    bench.settle();
+    bench.tick(1);
+    bench.core(1).learn_committed(bench.core(3).commit_index(), bench.core(3).term(), id(3));
+  }
+  for (const auto& command : bench[1].commands())
+    CHECK(std::ranges::find(before, command) != before.end());
 }
 
 }  // namespace tetrad::replication::test
