@@ -45,6 +45,22 @@ Result<void> check_keyspaces(const MetaState& state, const NodeInfo& leaving) {
   return {};
 }
 
+/// Whether those that are left (`is_left`, of a member) have all that was acknowledged, and can end a
+/// change of members that is under way.
+template <class IsLeft>
+bool goes_on_without(const MetaState& state, const partitioner::Tablet& tablet, IsLeft is_left) {
+  using partitioner::TabletStage;
+  const auto is_closed_by = [&](const std::vector<StoreAddress>& set) {
+    return closing(state.data_centers.get(), set).is_met_by(members_that(set, is_left));
+  };
+  // Others were lost before: all that are left are waited for.
+  if (has_lost_members(tablet)) return std::ranges::all_of(tablet.replicas, is_left);
+  // From here on there is no way back, and writes of the last stage are on the new set alone.
+  const bool needs_new =
+      tablet.stage == TabletStage::kReadNew || tablet.stage == TabletStage::kWriteNew;
+  return is_closed_by(tablet.replicas) && (!needs_new || is_closed_by(tablet.new_replicas));
+}
+
 }  // namespace
 
 size_t replicas_on(const MetaState& state, HostId host) {
@@ -109,6 +125,13 @@ Result<LossWith> check_lost(const MetaState& state, const std::vector<HostId>& h
       return fail(ErrorCode::kConflict, "node {} ({}) is alive: nothing of it is lost",
                   host.to_string(), node->address);
   }
+  // Before it is in the log: a node that cannot read the command ends.
+  for (const auto& [host, node] : state.nodes)
+    if (node.state != NodeState::kRemoved && !lost.contains(host) && node.format < kFormatLostNodes)
+      return fail(ErrorCode::kConflict,
+                  "node {} has a program that does not know of lost nodes: start the newest one on "
+                  "all nodes that stay",
+                  node.address);
   LossWith out;
   for (const auto& [id, table] : state.tables) {
     for (const partitioner::Tablet& tablet : table->tablets.tablets()) {
@@ -117,9 +140,9 @@ Result<LossWith> check_lost(const MetaState& state, const std::vector<HostId>& h
       if (left == all_of(tablet.replicas) && std::ranges::all_of(tablet.new_replicas, is_left))
         continue;
       ++out.partitions;
-      if (closing(state.data_centers.get(), tablet.replicas).is_met_by(left)) continue;
+      if (goes_on_without(state, tablet, is_left)) continue;
       ++out.in_doubt;
-      if (left == 0) ++out.without_any;
+      if (left == 0 && std::ranges::none_of(tablet.new_replicas, is_left)) ++out.without_any;
       if (out.named.size() < kNamed)
         out.named.push_back(
             fmt::format("{}.{}: physical partition {}, tokens {} to {}, {} of {} replicas are left",

@@ -40,6 +40,28 @@ bool may_retry(ErrorCode code) {
          code == ErrorCode::kConfig;
 }
 
+/// A command that all nodes of the cluster read. What is asked of those that stay alone, all of this
+/// program read; check_start() looks at them.
+Result<MetaCommand> decode_proposal(BytesView encoded, ClusterFormat of_all, ClusterFormat own) {
+  auto command = decode_meta_command(encoded, of_all);
+  if (command || command.error().code != ErrorCode::kConfig) return command;
+  auto newer = decode_meta_command(encoded, own);
+  if (newer && std::holds_alternative<RemoveLostNodes>(newer->body)) return newer;
+  return command;
+}
+
+/// Once in the log it would end those that do not read it.
+Result<void> check_readers(const MetaState& state, const RemoveLostNodes& body) {
+  for (const auto& [host, node] : state.nodes) {
+    const bool stays = node.state != NodeState::kRemoved &&
+                       std::ranges::find(body.hosts, host) == body.hosts.end();
+    if (stays && node.format < kFormatLostNodes)
+      return fail(ErrorCode::kConflict, "node {} has a program that does not know of lost nodes",
+                  node.address);
+  }
+  return {};
+}
+
 Bytes encode_answer(MetaIndex index, const Result<void>& outcome) {
   Bytes body;
   base::ByteWriter writer(body);
@@ -195,7 +217,10 @@ Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_once(Bytes comman
 /// A repair does not begin in the future: what is deleted until then would count as long dead.
 Result<void> MetaServiceImpl::check_start(BytesView command) const {
   const auto decoded = decode_meta_command(command);
-  if (!decoded || TETRAD_MUTANT(horizon_one_clock)) return {};
+  if (!decoded) return {};
+  if (const auto* lost = std::get_if<RemoveLostNodes>(&decoded->body))
+    TETRAD_TRY_VOID(check_readers(*state_, *lost));
+  if (TETRAD_MUTANT(horizon_one_clock)) return {};
   const auto* const repaired = std::get_if<SetTabletRepaired>(&decoded->body);
   if (repaired == nullptr) return {};
   HybridClock& clock = membership_.clock();
@@ -241,8 +266,8 @@ Task<void> MetaServiceImpl::serve_proposal(Bytes body, base::Deadline deadline,
   // From the network: an empty body is refused as unreadable, not read beyond its end.
   const auto hops = body.empty() ? kHopsMax : static_cast<uint8_t>(body[0]);
   Bytes encoded = body.empty() ? Bytes() : body.substr(1);
-  const auto command = decode_meta_command(
-      encoded, TETRAD_MUTANT(formats_ungated) ? options_.format : state_->format);
+  const auto command = decode_proposal(
+      encoded, TETRAD_MUTANT(formats_ungated) ? options_.format : state_->format, options_.format);
   if (!command && command.error().code == ErrorCode::kConfig) {
     // Who proposes it knows sooner than this node that all of them read it.
     reply.error(Error(ErrorCode::kUnavailable, command.error().message));

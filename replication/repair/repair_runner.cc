@@ -42,6 +42,12 @@ constexpr int64_t kProposeUs = 5'000'000;
 // Pairs of tablets that are repaired together for a merge, at once.
 constexpr size_t kTogetherMost = 4;
 constexpr int64_t kFirstPart = 6;  // of a period: a new tablet's time until its first repair
+// Of a shard. Changes of members are few at once, but lost nodes leave all of their tablets to be
+// settled.
+constexpr size_t kSettlingAtOnce = 8;
+// A page of a settling that fails is read again before all of it is.
+constexpr int kPageTries = 5;
+constexpr int64_t kPageAgainUs = 500'000;
 
 const Tablet* find_tablet(const MetaState& state, TableIncarnation incarnation, TabletId id) {
   const TableInfo* table = state.table(incarnation);
@@ -274,7 +280,7 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
   };
   const std::vector<StoreAddress> added = added_members(*tablet);
   // Members were lost for good (RemoveLostNodes): what any of those that are left has counts.
-  const bool has_lost = old_set == new_set;
+  const bool has_lost = has_lost_members(*tablet);
   const bool is_settled =
       is_of_two && !has_lost &&
       (added.empty() || is_damaged(*stays) || std::ranges::any_of(added, is_damaged));
@@ -284,8 +290,15 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
   if (known != settling_.end() && known->second.epoch == tablet->epoch)
     // It is under way: the leader asks again.
     return reply.ok(Bytes(1, known->second.done ? '\1' : '\0'));
-  std::erase_if(settling_, [](const auto& entry) { return entry.second.done; });
-  settling_[tablet->id] = {tablet->epoch};
+  // What is done is kept until the leader has heard of it: until the tablet has gone on.
+  std::erase_if(settling_, [&](const auto& entry) {
+    const Tablet* now = find_tablet(*state, entry.second.incarnation, entry.first);
+    return entry.second.done && (now == nullptr || now->epoch != entry.second.epoch);
+  });
+  if (std::ranges::count_if(settling_, [](const auto& entry) { return !entry.second.done; }) >=
+      static_cast<ptrdiff_t>(kSettlingAtOnce))
+    return reply.ok(Bytes(1, '\0'));
+  settling_[tablet->id] = {what->incarnation, tablet->epoch};
   // With several data centres each of them must have it.
   ConsistencyLevel level =
       state->data_centers == nullptr ? ConsistencyLevel::kQuorum : ConsistencyLevel::kEachQuorum;
@@ -298,7 +311,20 @@ Task<void> RepairRunner::settle(Target target, ConsistencyLevel level, bool leav
                                 RpcNode::Reply reply) {
   const TabletId id = target.tablet.id;
   const SetEpoch epoch = target.tablet.epoch;
-  Result<void> read = co_await read_pages(std::move(target), level, 0, leaves_old_out);
+  Result<void> read = co_await read_pages(target, level, 0, leaves_old_out);
+  // What is written back at ALL is not synced by itself, and counts as old from now on (rule 20).
+  if (read && level == ConsistencyLevel::kAll) read = co_await sync(target);
+  const bool is_spoilt = has_lost_members(target.tablet) && level != ConsistencyLevel::kAll &&
+                         std::ranges::any_of(target.tablet.replicas, [this](const auto& member) {
+                           return meta_.state_of(member) == storage::StoreState::kDamaged;
+                         });
+  if (!read && is_spoilt && read.error().code == ErrorCode::kReadFailure) {
+    // Nobody will ever read it, and while it is waited for the store is not replaced.
+    logger_.warn(
+        "tablet goes on without what a damaged store of it cannot read tablet={} reason={}",
+        id.value, read.error().message);
+    read = {};
+  }
   // While it was read another change may have taken its place.
   const auto known = settling_.find(id);
   if (known == settling_.end() || known->second.epoch != epoch)
@@ -320,6 +346,7 @@ Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel leve
   const Tablet& tablet = target.tablet;
   std::optional<storage::ReadPosition> after;
   bool exhausted = false;
+  int tries = 1;
   while (!exhausted) {
     // Looked at for each page (rule 12): a repair of what the tablet was says nothing about what it
     // is.
@@ -340,7 +367,13 @@ Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel leve
     // Not counted among clients' reads.
     options.background = true;
     Result<storage::ReadResult> page = co_await coordinator_.read(std::move(command), options);
+    if (!page && pause_us == 0 && page.error().code == ErrorCode::kReadTimeout &&
+        tries++ < kPageTries) {
+      co_await base::sleep_for(reactor_, kPageAgainUs);
+      continue;
+    }
     if (!page) co_return std::unexpected<Error>(page.error());
+    tries = 1;
     metrics_.pages.add();
     exhausted = page->exhausted;
     after = std::move(page->complete_up_to);

@@ -137,6 +137,7 @@ class RepairRunner {
   std::map<TabletId, base::MonotonicUs> not_before_us_;
   /// A settling that is under way or `done`, of one epoch of its tablet.
   struct Settling {
+    TableIncarnation incarnation;
     SetEpoch epoch;
     bool done = false;
   };

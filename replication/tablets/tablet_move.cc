@@ -134,6 +134,11 @@ bool is_confirmed(const Tablet& tablet, const MoveProgress& progress, const Data
   const auto by_w_of = [&](const Set& set) {
     return closing(centers, set).is_met_by(members_in(set, progress.confirmed));
   };
+  // Where members were lost what any of the others has counts, so all of them have ended what they
+  // took before.
+  if (has_lost_members(tablet) &&
+      members_in(tablet.replicas, progress.confirmed) != all_of(tablet.replicas))
+    return false;
   return by_w_of(tablet.replicas) && by_w_of(tablet.new_replicas);
 }
 

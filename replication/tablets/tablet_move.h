@@ -34,6 +34,13 @@ std::vector<StoreAddress> all_members(const partitioner::Tablet& tablet);
 /// Members of the new set that the old one does not have.
 std::vector<StoreAddress> added_members(const partitioner::Tablet& tablet);
 
+/// Members were lost for good (RemoveLostNodes), and what any of the others has comes to all: no other
+/// change is one from a set to itself.
+inline bool has_lost_members(const partitioner::Tablet& tablet) {
+  return tablet.stage == partitioner::TabletStage::kReadNew &&
+         tablet.replicas == tablet.new_replicas;
+}
+
 /// Whether enough members know the epoch, and have written what they took of earlier ones, so that
 /// nobody can meet a quorum in the stage before any more (rule 8).
 bool is_confirmed(const partitioner::Tablet& tablet, const MoveProgress& progress,

@@ -24,8 +24,14 @@ constexpr uint32_t kTablets = 8;
 class Nodes {
  public:
   /// Of each: its data center.
-  explicit Nodes(const std::vector<std::string>& centers) {
-    for (const std::string& center : centers) cluster.add(1, 1).options().data_center = center;
+  explicit Nodes(const std::vector<std::string>& centers, int64_t sync_period_us = 100'000,
+                 const std::vector<size_t>& of_older_program = {}) {
+    for (const std::string& center : centers) {
+      SimNode& node = cluster.add(1, 1);
+      if (!of_older_program.empty()) node.options().format = replication::kFormatThroughput;
+      node.options().data_center = center;
+      node.sync_period_us = sync_period_us;
+    }
     REQUIRE(cluster.form(30 * kSecondUs));
     world.run_for(5 * kSecondUs);
     replication::SchemaChange change;
@@ -35,11 +41,19 @@ class Nodes {
     cluster[0].spawn(change_schema_now(&cluster[0], std::move(change), &created));
     REQUIRE(world.run_until([&] { return created; }, 10 * kSecondUs));
     world.run_for(10 * kSecondUs);
+    for (size_t i = 0; i < cluster.size() && !of_older_program.empty(); ++i) {
+      if (std::ranges::find(of_older_program, i) != of_older_program.end()) continue;
+      cluster[i].options().format = replication::kFormatNewest;
+      cluster[i].start();
+      REQUIRE(world.run_until([&] { return cluster[i].is_ready(); }, 30 * kSecondUs));
+      world.run_for(5 * kSecondUs);
+    }
   }
   const replication::TableInfo& table() { return *cluster[0].state()->tables.begin()->second; }
   const std::vector<partitioner::Tablet>& tablets() { return table().tablets.tablets(); }
   HostId host(size_t node) { return hosts_.at(node); }
   void lose(const std::vector<size_t>& nodes) {
+    hosts_.clear();
     for (size_t i = 0; i < cluster.size(); ++i) hosts_.push_back(cluster[i].node().self());
     for (const size_t node : nodes) cluster[node].kill();
     const auto are_down = [&] {
@@ -54,10 +68,27 @@ class Nodes {
     return replication::check_lost(*cluster[0].state(), lost,
                                    [this](HostId which) { return is_live(which); });
   }
-  void remove(const std::vector<size_t>& nodes) {
+  RemoveLostNodes order(const std::vector<size_t>& nodes) {
     RemoveLostNodes body;
     for (const size_t node : nodes) body.hosts.push_back(host(node));
-    cluster[0].spawn(propose(&cluster[0], body));
+    return body;
+  }
+  /// By one of those that are left, if most voters are lost.
+  void lead_on() {
+    const auto leads = [&](bool takes_over) {
+      for (size_t i = 0; i < cluster.size(); ++i) {
+        if (!cluster[i].is_up()) continue;
+        auto& group = cluster[i].node().meta_group();
+        if (group.is_leader() || (takes_over && group.take_over_group())) return true;
+      }
+      return false;
+    };
+    if (world.run_until([&] { return leads(false); }, 20 * kSecondUs)) return;
+    REQUIRE(leads(true));
+    REQUIRE(world.run_until([&] { return leads(false); }, 20 * kSecondUs));
+  }
+  void remove(const std::vector<size_t>& nodes) {
+    cluster[0].spawn(propose(&cluster[0], order(nodes)));
   }
   bool all_rest(size_t members) {
     return std::ranges::all_of(tablets(), [&](const partitioner::Tablet& tablet) {
@@ -146,6 +177,101 @@ TEST_CASE("a data center is lost for good: the other one is alone from then on, 
   nodes.cluster.add(1, 1).options().data_center = "east";
   nodes.cluster[5].start();
   CHECK(nodes.world.run_until([&] { return nodes.all_rest(4); }, 120 * kSecondUs));
+}
+
+TEST_CASE("what one of the others had outlasts a power cut of those that it has come to") {
+  Nodes nodes({"east", "east", "east", "west", "west"}, 3 * kSecondUs);
+  REQUIRE(nodes.all_rest(5));
+  const auto key = [](int i) { return "k" + std::to_string(i); };
+  for (int i = 0; i < 20; ++i) nodes.put(key(i), {0, 3, 4});
+  nodes.world.run_for(200 * kSecondUs);
+  nodes.lose({3, 4});
+  nodes.lead_on();
+  nodes.remove({3, 4});
+  REQUIRE(nodes.world.run_until([&] { return nodes.all_rest(3); }, 60 * kSecondUs));
+  for (const size_t node : {1, 2}) {
+    nodes.cluster[node].power_cut();
+    nodes.cluster[node].start();
+  }
+  const auto are_whole = [&] {
+    return std::ranges::all_of(std::vector<size_t>{1, 2}, [&](size_t node) {
+      return nodes.cluster[node].is_ready() && !nodes.cluster[node].is_behind();
+    });
+  };
+  REQUIRE(nodes.world.run_until(are_whole, 60 * kSecondUs));
+  for (int i = 0; i < 20; ++i)
+    for (size_t node = 0; node < 3; ++node) CHECK(nodes.has(node, key(i)));
+}
+
+TEST_CASE("one of those that are left is lost, too, before the others have what it had") {
+  Nodes nodes({"east", "east", "east", "west", "west"});
+  REQUIRE(nodes.all_rest(5));
+  nodes.lose({2, 3, 4});
+  nodes.lead_on();
+  nodes.remove({3, 4});
+  nodes.world.run_for(20 * kSecondUs);
+  // Read is from all of them, and node 2 does not answer.
+  REQUIRE(nodes.cluster[0].state()->node(nodes.host(3))->state == NodeState::kRemoved);
+  CHECK_FALSE(nodes.all_rest(3));
+  const auto loss = nodes.check({2});
+  REQUIRE(loss);
+  CHECK(loss->in_doubt == kTablets);
+  CHECK(loss->without_any == 0);
+  nodes.remove({2});
+  CHECK(nodes.world.run_until([&] { return nodes.all_rest(2); }, 60 * kSecondUs));
+}
+
+TEST_CASE("one of two that are left is damaged: the other one goes on, and a third is filled") {
+  Nodes nodes({"dc1", "dc1", "dc1", "dc1"});
+  REQUIRE(nodes.all_rest(4));
+  for (int i = 0; i < 20; ++i) nodes.put("k" + std::to_string(i), {0, 2, 3});
+  nodes.world.run_for(kSecondUs);
+  nodes.lose({2, 3});
+  nodes.cluster[1].kill();
+  nodes.cluster[1].rot(0);
+  nodes.cluster[1].start();
+  nodes.world.run_for(5 * kSecondUs);
+  nodes.lead_on();
+  nodes.remove({2, 3});
+  const auto are_left = [&] {
+    return std::ranges::all_of(nodes.tablets(), [](const partitioner::Tablet& tablet) {
+      return tablet.stage == TabletStage::kNormal && tablet.replicas.size() <= 2;
+    });
+  };
+  REQUIRE(nodes.world.run_until(are_left, 60 * kSecondUs));
+  nodes.cluster.add(1, 1).start();
+  const auto are_replaced = [&] {
+    return nodes.cluster[1].stores_renewed() == 1 && nodes.all_rest(3);
+  };
+  CHECK(nodes.world.run_until(are_replaced, 300 * kSecondUs));
+  for (int i = 0; i < 20; ++i)
+    for (const size_t node : {0, 4}) CHECK(nodes.has(node, "k" + std::to_string(i)));
+}
+
+TEST_CASE("lost nodes are removed where they had an older program, and not where others have one") {
+  Nodes nodes({"dc1", "dc1", "dc1", "dc1"}, 100'000, {2, 3});
+  REQUIRE(nodes.all_rest(4));
+  CHECK(nodes.cluster[0].state()->format < replication::kFormatLostNodes);
+  nodes.lose({2, 3});
+  REQUIRE(nodes.check({2, 3}));
+  // From whichever node.
+  nodes.lead_on();
+  const size_t other = nodes.cluster[0].node().meta_group().is_leader() ? 1 : 0;
+  nodes.cluster[other].spawn(propose(&nodes.cluster[other], nodes.order({2, 3})));
+  CHECK(nodes.world.run_until([&] { return nodes.all_rest(2); }, 60 * kSecondUs));
+  CHECK(nodes.cluster[0].state()->format == replication::kFormatNewest);
+
+  Nodes older({"dc1", "dc1", "dc1", "dc1"}, 100'000, {1});
+  REQUIRE(older.all_rest(4));
+  older.lose({2, 3});
+  CHECK(older.check({2, 3}).error().message.find("does not know of lost nodes") !=
+        std::string::npos);
+  older.lead_on();
+  for (const size_t via : {0, 1})
+    older.cluster[via].spawn(propose(&older.cluster[via], older.order({2, 3})));
+  older.world.run_for(10 * kSecondUs);
+  for (const size_t node : {0, 1}) CHECK_FALSE(older.cluster[node].fatal());
+  CHECK(older.cluster[0].state()->node(older.host(2))->state == NodeState::kNormal);
 }
 
 TEST_CASE("with most voters of the metadata group another one takes it over, by order") {
