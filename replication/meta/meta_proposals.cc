@@ -152,7 +152,7 @@ Result<void> MetaServiceImpl::take_over_group() {
         voters.live, voters.all);
   const uint64_t reach = driver_->core().options().trailing_entries;
   const auto is_better = [&](const NodeInfo& node) {
-    const MetaIndex applied = membership_.applied_of(node.host), own = state_->applied;
+    const MetaIndex applied = membership_.applied_of(node.host), own = applied_index();
     if (applied > own) return true;
     // A voter may have what was committed and has not been told to others yet. Where it has less it
     // learns that from them in a moment, unless it was away for so long that their logs begin later.
