@@ -2,9 +2,10 @@
 # bash completes the verbs and options of tetractl. Made by `tetractl completion`; source it,
 # or put it into /etc/bash_completion.d.
 _tetractl() {
-  local word=${COMP_WORDS[COMP_CWORD]} verb="" options="" i
+  local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD - 1]}
+  local verb="" options="" choices="" i
   local common="-h --host -p --port --token-file --ca-file --timeout --json -F --format --help --version -u --username -pw --password -pwf --password-file -pp --print-port"
-  local verbs="help status ring describe-cluster describecluster describering gossipinfo getendpoints getseeds getdefaultrf partitions rebalance split merge setting remove-node removenode decommission tablestats cfstats statusautocompaction disableautocompaction enableautocompaction flush compact repair verify recover viewbuildstatus datapaths drop-batches info version statusgossip statushandoff getmaxhintwindow getlogginglevels setlogginglevel log-level disk-encryption reload-certificates reloadssl statusbinary disablebinary enablebinary drain clientstats listcidrgroups getcidrgroupsofip updatecidrgroup dropcidrgroup cidrfilteringstats gettimeout settimeout gettraceprobability settraceprobability proxyhistograms tablehistograms cfhistograms tpstats toppartitions compactionstats netstats snapshot listsnapshots clearsnapshot certificates completion"
+  local verbs="help status ring describe-cluster describecluster describering gossipinfo getendpoints getseeds getdefaultrf partitions rebalance split merge setting remove-node removenode remove-lost-nodes recover-metadata decommission tablestats cfstats statusautocompaction disableautocompaction enableautocompaction flush compact repair verify recover viewbuildstatus datapaths drop-batches info version statusgossip statushandoff getmaxhintwindow getlogginglevels setlogginglevel log-level disk-encryption reload-certificates reloadssl statusbinary disablebinary enablebinary drain clientstats listcidrgroups getcidrgroupsofip updatecidrgroup dropcidrgroup cidrfilteringstats gettimeout settimeout gettraceprobability settraceprobability proxyhistograms tablehistograms cfhistograms tpstats toppartitions compactionstats netstats snapshot listsnapshots clearsnapshot certificates completion"
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       -h | --host | -p | --port | --token-file | --ca-file | -u | --username | -pw | --password | -pwf | --password-file | --timeout | -F | --format) ((i++)) ;;
