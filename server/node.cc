@@ -491,9 +491,9 @@ Result<void> NodeImpl::open() {
   // A peer that closes must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
+  TETRAD_TRY_VOID(check_disk_size(options_, disk_));
   TETRAD_TRY_VOID(check_free(reactors_[0]->context(), addresses_.rpc,
                              static_cast<uint16_t>(options_.native_port)));
-  TETRAD_TRY_VOID(check_disk_size(options_, disk_));
   TETRAD_TRY(audit_, open_audit_log(options_, logger_));
   TETRAD_TRY_VOID(open_disk_keys());
   TETRAD_TRY(const auto machine, machine_start(options_.data_directory));
