@@ -224,9 +224,14 @@ void MoveRunner::work_on(const MetaState& state, const TableInfo& table, const T
     change.since_us = reactor_.now_us();
   }
   const TabletEpoch what{table.incarnation, tablet.id, tablet.epoch};
-  bool added_is_live = true;
+  bool added_is_live = true, added_is_awaited = true;
   for (const StoreAddress& member : added_members(tablet)) {
-    if (!meta_.is_replica_live(member)) added_is_live = false;
+    if (!meta_.is_replica_live(member)) {
+      added_is_live = false;
+      // It is taken out, and nobody waits for it.
+      const NodeInfo* node = state.node(member.host);
+      if (node == nullptr || node->state != NodeState::kNormal) added_is_awaited = false;
+    }
     if (tablet.stage == TabletStage::kStream && !change.progress.filled.contains(member))
       ask(change, what, member, Verb::kPullTablet);
   }
@@ -247,7 +252,7 @@ void MoveRunner::work_on(const MetaState& state, const TableInfo& table, const T
   const bool may_give_up =
       tablet.stage == TabletStage::kWriteBoth || tablet.stage == TabletStage::kStream;
   const int64_t waited_us = reactor_.now_us() - change.since_us;
-  const bool is_stalled = !added_is_live && waited_us > options_.stalled_us;
+  const bool is_stalled = !added_is_live && (!added_is_awaited || waited_us > options_.stalled_us);
   const bool is_harmful = waited_us > kWithoutQuorumUs && loses_writes(meta_, tablet);
   if (may_give_up && (is_stalled || is_harmful) && !change.proposing) {
     metrics_.given_up.add();
