@@ -80,7 +80,7 @@ class ScriptEngine {
   /// After each kInstructionsPerCount instructions. Raises a Lua error when the steps are used up.
   static void on_count(lua_State* state, lua_Debug* debug);
   int compiled(const Script& script);
-  // What a call is told that has used up its steps, or its memory.
+  // The error of a call that has used up its steps, or its memory.
   std::string work_text(const Script& script) const;
   std::string memory_text(const Script& script) const;
 

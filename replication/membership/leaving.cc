@@ -5,6 +5,7 @@
 #include <set>
 
 #include "partitioner/topology.h"
+#include "replication/meta/lost_nodes.h"
 #include "replication/meta/placed_in.h"
 #include "replication/tablets/tablet_move.h"
 
@@ -125,13 +126,7 @@ Result<LossWith> check_lost(const MetaState& state, const std::vector<HostId>& h
       return fail(ErrorCode::kConflict, "node {} ({}) is alive: nothing of it is lost",
                   host.to_string(), node->address);
   }
-  // Before it is in the log: a node that cannot read the command ends.
-  for (const auto& [host, node] : state.nodes)
-    if (node.state != NodeState::kRemoved && !lost.contains(host) && node.format < kFormatLostNodes)
-      return fail(ErrorCode::kConflict,
-                  "node {} has a program that does not know of lost nodes: start the newest one on "
-                  "all nodes that stay",
-                  node.address);
+  TETRAD_TRY_VOID(check_readers(state, hosts));
   LossWith out;
   for (const auto& [id, table] : state.tables) {
     for (const partitioner::Tablet& tablet : table->tablets.tablets()) {

@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/data_mutants.h"
 #include "partitioner/placement.h"
+#include "replication/meta/lost_nodes.h"
 #include "replication/meta/meta_command.h"
 #include "replication/meta/placed_in.h"
 
@@ -203,11 +204,7 @@ Result<void> apply(MetaState& state, const RemoveLostNodes& body, MetaIndex) {
   }
   if (lost.empty() || ring_nodes(state).empty())
     return fail(ErrorCode::kConflict, "no node would stay");
-  // Whoever stays has to read this command; what the lost ones read does not count.
-  for (const auto& [host, node] : state.nodes)
-    if (node.state != NodeState::kRemoved && node.format < kFormatLostNodes)
-      return fail(ErrorCode::kConflict, "node {} has a program that does not know of lost nodes",
-                  node.address);
+  TETRAD_TRY_VOID(check_readers(state, body.hosts));
   state.look_at_nodes();
   std::vector<std::shared_ptr<const TableInfo>> tables;
   for (const auto& [id, table] : state.tables) tables.push_back(table);
@@ -542,6 +539,18 @@ Result<void> outcome_of(const MetaState::Outcome& entry) {
 }
 
 }  // namespace
+
+Result<void> check_readers(const MetaState& state, const std::vector<HostId>& lost) {
+  for (const auto& [host, node] : state.nodes) {
+    if (node.state == NodeState::kRemoved || node.format >= kFormatLostNodes) continue;
+    if (std::ranges::find(lost, host) == lost.end())
+      return fail(ErrorCode::kConflict,
+                  "node {} has a program that does not know of lost nodes: start the newest one on "
+                  "all nodes that stay",
+                  node.address);
+  }
+  return {};
+}
 
 MetaApplied apply_meta_command(const MetaSnapshot& before, MetaIndex index,
                                const MetaCommand& command) {

@@ -17,6 +17,7 @@
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
+#include "replication/meta/lost_nodes.h"
 #include "replication/meta/meta_service_impl.h"
 
 namespace tetrad::replication {
@@ -48,18 +49,6 @@ Result<MetaCommand> decode_proposal(BytesView encoded, ClusterFormat of_all, Clu
   auto newer = decode_meta_command(encoded, own);
   if (newer && std::holds_alternative<RemoveLostNodes>(newer->body)) return newer;
   return command;
-}
-
-/// Once in the log it would end those that do not read it.
-Result<void> check_readers(const MetaState& state, const RemoveLostNodes& body) {
-  for (const auto& [host, node] : state.nodes) {
-    const bool stays = node.state != NodeState::kRemoved &&
-                       std::ranges::find(body.hosts, host) == body.hosts.end();
-    if (stays && node.format < kFormatLostNodes)
-      return fail(ErrorCode::kConflict, "node {} has a program that does not know of lost nodes",
-                  node.address);
-  }
-  return {};
 }
 
 Bytes encode_answer(MetaIndex index, const Result<void>& outcome) {
@@ -219,7 +208,7 @@ Result<void> MetaServiceImpl::check_start(BytesView command) const {
   const auto decoded = decode_meta_command(command);
   if (!decoded) return {};
   if (const auto* lost = std::get_if<RemoveLostNodes>(&decoded->body))
-    TETRAD_TRY_VOID(check_readers(*state_, *lost));
+    TETRAD_TRY_VOID(check_readers(*state_, lost->hosts));
   if (TETRAD_MUTANT(horizon_one_clock)) return {};
   const auto* const repaired = std::get_if<SetTabletRepaired>(&decoded->body);
   if (repaired == nullptr) return {};

@@ -49,6 +49,10 @@ constexpr size_t kSettlingAtOnce = 8;
 constexpr int kPageTries = 5;
 constexpr int64_t kPageAgainUs = 500'000;
 
+bool has_damage(const MetaService& meta, const StoreAddress& member) {
+  return meta.state_of(member) == storage::StoreState::kDamaged;
+}
+
 const Tablet* find_tablet(const MetaState& state, TableIncarnation incarnation, TabletId id) {
   const TableInfo* table = state.table(incarnation);
   if (table == nullptr) return nullptr;
@@ -275,9 +279,7 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
   // Of a damaged one, whether it stays or comes, not everything can be read, and there is no way back
   // from here: it is replaced by what comes after this change. The one that comes takes nothing with
   // it, since the one that stays has it all.
-  const auto is_damaged = [this](const StoreAddress& member) {
-    return meta_.state_of(member) == storage::StoreState::kDamaged;
-  };
+  const auto is_damaged = [this](const StoreAddress& member) { return has_damage(meta_, member); };
   const std::vector<StoreAddress> added = added_members(*tablet);
   // Members were lost for good (RemoveLostNodes): what any of those that are left has counts.
   const bool has_lost = has_lost_members(*tablet);
@@ -316,7 +318,7 @@ Task<void> RepairRunner::settle(Target target, ConsistencyLevel level, bool leav
   if (read && level == ConsistencyLevel::kAll) read = co_await sync(target);
   const bool is_spoilt = has_lost_members(target.tablet) && level != ConsistencyLevel::kAll &&
                          std::ranges::any_of(target.tablet.replicas, [this](const auto& member) {
-                           return meta_.state_of(member) == storage::StoreState::kDamaged;
+                           return has_damage(meta_, member);
                          });
   if (!read && is_spoilt && read.error().code == ErrorCode::kReadFailure) {
     // Nobody will ever read it, and while it is waited for the store is not replaced.

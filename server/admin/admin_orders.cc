@@ -152,8 +152,7 @@ void AdminService::order_merge(const HttpRequest& request, Respond respond) {
   parts_.node.merges().order(TabletId{*id},
                              [respond = std::move(respond)](Result<void> merged) mutable {
                                if (merged) return respond(json_response({{"ok", true}}));
-                               const bool is_unknown = merged.error().code == ErrorCode::kNotFound;
-                               respond(http_error(is_unknown ? 404 : 409, merged.error().message));
+                               respond(http_refusal(merged.error()));
                              });
 }
 
@@ -178,9 +177,7 @@ void AdminService::order_repair(const HttpRequest& request, Respond respond) {
 void AdminService::order_remove_node(const HttpRequest& request, Respond respond) {
   const auto host =
       replication::host_named(*parts_.node.meta().snapshot(), request.parameter("host"));
-  if (!host)
-    return respond(
-        http_error(host.error().code == ErrorCode::kNotFound ? 404 : 409, host.error().message));
+  if (!host) return respond(http_refusal(host.error()));
   // Who has said an address watches the node by its id.
   leave(*host, true,
         [respond = std::move(respond), id = host->to_string()](HttpResponse answer) mutable {

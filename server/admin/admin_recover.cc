@@ -168,12 +168,10 @@ void AdminService::order_recover(const HttpRequest& request, Respond respond) {
 
 namespace {
 
-/// By host ids and addresses, with commas between, or by the data center of all of them.
+/// By host ids and addresses, with commas between, or by the data center of all of them; one is empty.
 Result<std::vector<HostId>> nodes_named(const replication::MetaState& state,
                                         const std::string& names, const std::string& data_center) {
   std::vector<HostId> out;
-  if (names.empty() == data_center.empty())
-    return fail(ErrorCode::kInvalid, "nodes or a data center are named, one of the two");
   std::istringstream list(names);
   for (std::string name; std::getline(list, name, ',');) {
     TETRAD_TRY(const HostId host, replication::host_named(state, name));
@@ -188,11 +186,6 @@ Result<std::vector<HostId>> nodes_named(const replication::MetaState& state,
   return out;
 }
 
-int http_status_of(const Error& error) {
-  if (error.code == ErrorCode::kInvalid) return 400;
-  return error.code == ErrorCode::kNotFound ? 404 : 409;
-}
-
 }  // namespace
 
 /// Without a word about the loss it tells what would be lost, and changes nothing.
@@ -201,12 +194,15 @@ void AdminService::order_remove_lost_nodes(const HttpRequest& request, Respond r
   if (!loss.empty() && loss != "accepted")
     return respond(http_error(400, "loss is `accepted`, or is not given"));
   const auto state = parts_.node.meta().snapshot();
-  const auto hosts =
-      nodes_named(*state, request.parameter("nodes"), request.parameter("data_center"));
-  if (!hosts) return respond(http_error(http_status_of(hosts.error()), hosts.error().message));
+  const std::string nodes = request.parameter("nodes");
+  const std::string data_center = request.parameter("data_center");
+  if (nodes.empty() == data_center.empty())
+    return respond(http_error(400, "nodes or a data center are named, one of the two"));
+  const auto hosts = nodes_named(*state, nodes, data_center);
+  if (!hosts) return respond(http_refusal(hosts.error()));
   const auto lost = replication::check_lost(
       *state, *hosts, [this](HostId node) { return parts_.node.meta().is_live(node); });
-  if (!lost) return respond(http_error(http_status_of(lost.error()), lost.error().message));
+  if (!lost) return respond(http_refusal(lost.error()));
   json removed = json::array();
   for (const HostId& host : *hosts)
     removed.push_back({{"host_id", host.to_string()}, {"address", state->address_of(host)}});
@@ -231,8 +227,7 @@ void AdminService::order_recover_metadata(const HttpRequest& request, Respond re
   if (request.parameter("loss") != "accepted")
     return respond(http_error(400, "loss must be `accepted`: nothing else can be ordered"));
   const auto taken = parts_.node.meta_group().take_over_group();
-  respond(taken ? json_response({{"ok", true}})
-                : http_error(http_status_of(taken.error()), taken.error().message));
+  respond(taken ? json_response({{"ok", true}}) : http_refusal(taken.error()));
 }
 
 /// What does not decode is of no use to the node; an operator may have wanted to look at it.

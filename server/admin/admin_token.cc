@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/open_file.h"
 #include "base/secret.h"
 
 namespace tetrad::server {
@@ -20,26 +21,13 @@ namespace {
 
 constexpr size_t kDigits = 64;
 
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int operator*() const { return descriptor_; }
-  bool is_open() const { return descriptor_ >= 0; }
-
- private:
-  const int descriptor_;
-};
+using base::OpenFile;
 
 std::unexpected<Error> cannot(const char* what, const std::string& path) {
   return fail(ErrorCode::kConfig, "cannot {} {}: {}", what, path, std::strerror(errno));
 }
 
-Result<std::string> read_token(const File& file, const std::string& path) {
+Result<std::string> read_token(const OpenFile& file, const std::string& path) {
   struct stat facts {};
   if (::fstat(*file, &facts) != 0) return cannot("read", path);
   // By the open descriptor, not by the path: another file cannot be put in between.
@@ -63,7 +51,7 @@ Result<void> write_token(const std::string& token, const std::string& path) {
   const std::string unfinished = path + ".new";
   // What a process that has ended left. O_EXCL then fails for a link that somebody puts there.
   ::unlink(unfinished.c_str());
-  const File file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const OpenFile file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open()) return cannot("make", unfinished);
   const std::string text = token + "\n";
   if (::write(*file, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
@@ -73,7 +61,7 @@ Result<void> write_token(const std::string& token, const std::string& path) {
   // The folder, too: otherwise the name may be gone after a loss of power, and with it the token
   // that tools have.
   const std::string directory = std::filesystem::path(path).parent_path().string();
-  const File parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const OpenFile parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!parent.is_open() || ::fsync(*parent) != 0) return cannot("sync", directory);
   return {};
 }
@@ -82,7 +70,7 @@ Result<void> write_token(const std::string& token, const std::string& path) {
 
 Result<std::string> load_admin_token(const std::string& path,
                                      const std::function<void(std::span<uint64_t>)>& random) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.is_open()) return read_token(file, path);
   if (errno != ENOENT) return cannot("read", path);
   std::array<uint64_t, kDigits / 16> words{};

@@ -103,9 +103,7 @@ void AdminService::order_verify_view(const HttpRequest& request, Respond respond
   const Result<void> started =
       verifier.start(request.parameter("keyspace"), request.parameter("view"),
                      request.parameter("mend") == "true");
-  if (!started)
-    return respond(http_error(started.error().code == ErrorCode::kNotFound ? 404 : 409,
-                              started.error().message));
+  if (!started) return respond(http_refusal(started.error()));
   respond(json_response({{"ok", true}}));
 }
 

@@ -341,6 +341,10 @@ HttpResponse http_error(int status, const std::string& message) {
           body.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
 }
 
+HttpResponse http_refusal(const Error& error) {
+  return http_error(error.code == ErrorCode::kNotFound ? 404 : 409, error.message);
+}
+
 Result<std::unique_ptr<HttpServer>> HttpServer::open(asio::io_context& io,
                                                      const std::string& address, uint16_t port,
                                                      bool outside, Handler handler, Logger logger,

@@ -27,6 +27,8 @@ struct HttpResponse {
 
 /// {"error": message}, whatever bytes the message has.
 HttpResponse http_error(int status, const std::string& message);
+/// Of an order that is refused: 404 for what is not there, else 409.
+HttpResponse http_refusal(const Error& error);
 
 /// The admin port's HTTP: connections, requests within their limits, answers. Owned by the node, on
 /// the first shard's thread.

@@ -27,6 +27,7 @@
 #include <rocksdb/file_system.h>
 
 #include "base/assert.h"
+#include "base/open_file.h"
 #include "storage/encryption/file_cipher.h"
 
 namespace tetrad::storage {
@@ -443,33 +444,18 @@ Result<void> for_each_file(const std::string& directory, Look look) {
   return {};
 }
 
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags)
-      : number_(::open(path.c_str(), flags | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  const int number_;
-};
-
 Result<void> overwrite_start(const std::string& file, BytesView bytes) {
-  const Descriptor opened(file, O_WRONLY);
-  const bool done = opened.number() >= 0 && ::pwrite(opened.number(), bytes.data(), bytes.size(),
-                                                     0) == static_cast<ssize_t>(bytes.size());
+  const base::OpenFile opened(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  const bool done = opened.is_open() && ::pwrite(*opened, bytes.data(), bytes.size(), 0) ==
+                                            static_cast<ssize_t>(bytes.size());
   if (!done) return fail(ErrorCode::kIo, "cannot write {}: {}", file, std::strerror(errno));
   return {};
 }
 
 /// One call for the whole file system: there may be thousands of files.
 Result<void> sync_all(const std::string& directory) {
-  const Descriptor opened(directory, O_RDONLY | O_DIRECTORY);
-  if (opened.number() < 0 || ::syncfs(opened.number()) != 0)
+  const base::OpenFile opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open() || ::syncfs(*opened) != 0)
     return fail(ErrorCode::kIo, "cannot sync {}: {}", directory, std::strerror(errno));
   return {};
 }

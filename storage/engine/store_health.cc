@@ -35,7 +35,7 @@ Bytes probe_key() {
   return key;
 }
 
-/// Clients are told the reason, and where the data is does not concern them: "/data/store-0" is
+/// The text goes to clients, without the folder that the data is in: "/data/store-0" becomes
 /// "store-0".
 std::string without_path(std::string text, const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();

@@ -70,8 +70,8 @@ class AdminClient {
 
   /// `path` begins with '/'. Values are encoded for the URL; fact() changes nothing on the node.
   nlohmann::json fact(const std::string& path, const Parameters& parameters = {});
-  /// As fact(), for those who wait for something that takes long: a silent node is asked again, and
-  /// told of once.
+  /// As fact(), while something long is waited for: a silent node is asked again, with one line that
+  /// says so.
   nlohmann::json patient_fact(const std::string& path);
   /// With the node's token, when it wants one.
   /// Sent once without a token where none is named; the node's refusal names its file, and it is

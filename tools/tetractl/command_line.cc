@@ -249,7 +249,7 @@ std::optional<Said> Reader::take_verb(const std::string& word) {
   for (const OtherWord& other : other_words()) {
     if (other.name != word) continue;
     const std::string sentence = fmt::format("{}: {}", word, other.why);
-    // A program that reads JSON gets it; what is refused is told on standard error, as all errors.
+    // A program that reads JSON gets JSON; a refusal goes to standard error, as all errors do.
     if (other.is_fulfilled && wants_json())
       return Said{nlohmann::json({{"ok", true}, {"note", sentence}}).dump(2), 0};
     return Said{"tetractl: " + sentence, other.is_fulfilled ? 0 : 1};

@@ -30,6 +30,19 @@ class KeptLines final : public base::LogSink {
   std::vector<std::string> lines;
 };
 
+/// Whether the connection of who says this is ended.
+bool is_shown_out(Loop& loop, const TcpTransport& transport, const std::string& said) {
+  boost::asio::ip::tcp::socket stranger(loop.io);
+  stranger.connect({boost::asio::ip::make_address("127.0.0.1"), transport.port()});
+  boost::asio::write(stranger, boost::asio::buffer(said));
+  bool ended = false;
+  char byte;
+  stranger.async_read_some(
+      boost::asio::buffer(&byte, 1),
+      [&](const boost::system::error_code& error, size_t) { ended = static_cast<bool>(error); });
+  return loop.run_until([&] { return ended; });
+}
+
 }  // namespace
 
 TEST_CASE("messages arrive whole and in order over TCP") {
@@ -234,20 +247,12 @@ TEST_CASE("a stranger on the internode port is shown out, others are served on")
   auto a = loop.open(), b = loop.open();
   int received = 0;
   b->set_receive_handler([&](const Bytes&) { ++received; });
-  boost::asio::ip::tcp::socket stranger(loop.io);
-  stranger.connect({boost::asio::ip::make_address("127.0.0.1"), b->port()});
-  boost::asio::write(stranger, boost::asio::buffer(std::string("GET / HTTP/1.1\r\n\r\n")));
-  bool ended = false;
-  char byte;
-  stranger.async_read_some(
-      boost::asio::buffer(&byte, 1),
-      [&](const boost::system::error_code& error, size_t) { ended = static_cast<bool>(error); });
-  CHECK(loop.run_until([&] { return ended; }));
+  CHECK(is_shown_out(loop, *b, "GET / HTTP/1.1\r\n\r\n"));
   a->send(at(*b), "hello", Lane::kRequests);
   CHECK(loop.run_until([&] { return received == 1; }));
 }
 
-TEST_CASE("who is refused again and again is told of once a minute") {
+TEST_CASE("a connection that is refused again and again is logged once a minute") {
   Loop loop;
   const auto log = std::make_shared<KeptLines>();
   TcpTransportOptions options;
@@ -255,15 +260,7 @@ TEST_CASE("who is refused again and again is told of once a minute") {
   const auto opened = TcpTransport::open(loop.io, loop.reactor, options, Logger(log, "rpc"));
   REQUIRE(opened);
   const auto be_refused = [&](const std::string& said) {
-    boost::asio::ip::tcp::socket stranger(loop.io);
-    stranger.connect({boost::asio::ip::make_address("127.0.0.1"), (*opened)->port()});
-    boost::asio::write(stranger, boost::asio::buffer(said));
-    bool ended = false;
-    char byte;
-    stranger.async_read_some(
-        boost::asio::buffer(&byte, 1),
-        [&](const boost::system::error_code& error, size_t) { ended = static_cast<bool>(error); });
-    CHECK(loop.run_until([&] { return ended; }));
+    CHECK(is_shown_out(loop, **opened, said));
   };
   for (int i = 0; i < 20; ++i) be_refused("GET / HTTP/1.1\r\n\r\n");
   REQUIRE(log->lines.size() == 1);
