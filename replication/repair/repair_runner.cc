@@ -327,6 +327,8 @@ Task<void> RepairRunner::settle(Target target, ConsistencyLevel level, bool leav
         id.value, read.error().message);
     read = {};
   }
+  // Decisions that only one of them knows, too: rows do not tell of them.
+  if (read && has_lost_members(target.tablet)) read = co_await join_registers(target);
   // While it was read another change may have taken its place.
   const auto known = settling_.find(id);
   if (known == settling_.end() || known->second.epoch != epoch)
@@ -341,6 +343,25 @@ Task<void> RepairRunner::settle(Target target, ConsistencyLevel level, bool leav
     logger_.debug("tablet not settled tablet={} reason={}", id.value, read.error().message);
     reply.error(read.error());
   }
+}
+
+Task<Result<void>> RepairRunner::join_registers(Target target) {
+  constexpr int64_t kAskUs = 2'000'000, kLookEveryUs = 100'000;
+  const TabletEpoch what{target.incarnation, target.tablet.id, target.tablet.epoch};
+  for (const StoreAddress& member : target.tablet.replicas) {
+    while (true) {
+      if (!is_as_it_was(*meta_.snapshot(), target.incarnation, target.tablet))
+        co_return fail(ErrorCode::kStaleEpoch, "physical partition {} has changed",
+                       target.tablet.id.value);
+      const base::Deadline deadline{reactor_.now_us() + kAskUs};
+      const Result<Bytes> answer = co_await rpc_.ask(member.host, member.store, Verb::kPullTablet,
+                                                     encode_tablet_epoch(what), deadline);
+      if (!answer) co_return std::unexpected(answer.error());
+      if (*answer == BytesView("\x01")) break;
+      co_await base::sleep_for(reactor_, kLookEveryUs);
+    }
+  }
+  co_return Result<void>();
 }
 
 Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel level, int64_t pause_us,

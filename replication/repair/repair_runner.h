@@ -98,6 +98,8 @@ class RepairRunner {
   std::optional<Target> next_due();
   Task<void> run_due(Target target);
   void on_settle(BytesView body, RpcNode::Reply reply);
+  /// Each member fills the Paxos registers of the tablet from all (tablet_stream.h).
+  Task<Result<void>> join_registers(Target target);
   /// `leaves_old_out`: only the new set is read.
   Task<void> settle(Target target, ConsistencyLevel level, bool leaves_old_out,
                     RpcNode::Reply reply);

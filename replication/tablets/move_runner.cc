@@ -232,8 +232,10 @@ void MoveRunner::work_on(const MetaState& state, const TableInfo& table, const T
       const NodeInfo* node = state.node(member.host);
       if (node == nullptr || node->state != NodeState::kNormal) added_is_awaited = false;
     }
-    if (tablet.stage == TabletStage::kStream && !change.progress.filled.contains(member))
-      ask(change, what, member, Verb::kPullTablet);
+  }
+  if (tablet.stage == TabletStage::kStream) {
+    for (const StoreAddress& member : members_to_fill(tablet, state.data_centers.get()))
+      if (!change.progress.filled.contains(member)) ask(change, what, member, Verb::kPullTablet);
   }
   const std::vector<StoreAddress> members = all_members(tablet);
   // All members of both sets; W of each suffice, but who suffices is for next_stage() to say.

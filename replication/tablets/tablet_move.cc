@@ -112,6 +112,43 @@ std::optional<Set> with_rack_restored(const partitioner::Ring& ring, const Set& 
   return best;
 }
 
+/// Members that decide together, those of a data centre or all, of whom so few decide in the new set
+/// that all of these may have missed a decision of the old one.
+struct Shrinking {
+  Set staying;       // in both sets
+  int deciding = 0;  // W of the new set
+};
+
+std::vector<Shrinking> shrinking_groups(const Tablet& tablet, const DataCenters* centers) {
+  std::vector<Shrinking> out;
+  const auto look_at = [&](const auto& is_of) {
+    const auto is_in_new = [&](const StoreAddress& member) {
+      return index_in(tablet.new_replicas, member) >= 0;
+    };
+    Shrinking group;
+    int old_count = 0;
+    for (const StoreAddress& member : tablet.replicas) {
+      if (!is_of(member)) continue;
+      ++old_count;
+      if (is_in_new(member)) group.staying.push_back(member);
+    }
+    group.deciding =
+        write_quorum(static_cast<int>(std::ranges::count_if(tablet.new_replicas, is_of)));
+    // As many as a quorum of the old set need not have had.
+    const int missing = old_count - write_quorum(old_count);
+    if (std::min(missing, static_cast<int>(group.staying.size())) >= group.deciding)
+      out.push_back(std::move(group));
+  };
+  look_at([](const StoreAddress&) { return true; });
+  if (centers == nullptr) return out;
+  // LOCAL_SERIAL is decided in one data centre.
+  std::set<uint32_t> of_new;
+  for (const StoreAddress& member : tablet.new_replicas) of_new.insert(centers->of(member.host));
+  for (const uint32_t center : of_new)
+    look_at([&](const StoreAddress& member) { return centers->of(member.host) == center; });
+  return out;
+}
+
 }  // namespace
 
 std::vector<StoreAddress> all_members(const Tablet& tablet) {
@@ -128,6 +165,14 @@ std::vector<StoreAddress> added_members(const Tablet& tablet) {
       added.push_back(member);
   }
   return added;
+}
+
+std::vector<StoreAddress> members_to_fill(const Tablet& tablet, const DataCenters* centers) {
+  Set members = added_members(tablet);
+  for (const Shrinking& group : shrinking_groups(tablet, centers))
+    for (const StoreAddress& member : group.staying)
+      if (index_in(members, member) < 0) members.push_back(member);
+  return members;
 }
 
 bool is_confirmed(const Tablet& tablet, const MoveProgress& progress, const DataCenters* centers) {
@@ -150,6 +195,11 @@ std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& 
   if (tablet.stage == TabletStage::kStream && !TETRAD_MUTANT(fill_not_awaited)) {
     for (const StoreAddress& member : added_members(tablet))
       if (!progress.filled.contains(member)) return std::nullopt;
+    // One of each quorum is enough.
+    for (const Shrinking& group : shrinking_groups(tablet, centers)) {
+      const auto is_left = [&](const auto& member) { return !progress.filled.contains(member); };
+      if (std::ranges::count_if(group.staying, is_left) >= group.deciding) return std::nullopt;
+    }
   }
   // In this stage `filled` has who has settled the tablet (rule 9); one is enough.
   if (tablet.stage == TabletStage::kReadNew && progress.filled.empty() &&

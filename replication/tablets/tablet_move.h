@@ -8,6 +8,11 @@
 // use. kStream is left when every new member, besides, has been filled from R members of the old
 // set (finding() of quorum.h); kReadNew when all
 // of the tablet has been read once at the quorums of both sets (repair/repair_runner.h).
+//
+// The settling brings rows to the quorum of the new set, not Paxos registers. Where so few members
+// decide in the new set that all of them may have missed what the old one has decided (four become
+// one, or a data centre goes), those that stay fill their registers in kStream, too: without them a
+// statement that was decided would count as never done, and one that was passed over as open.
 #pragma once
 
 #include <functional>
@@ -33,6 +38,9 @@ struct MoveProgress {
 std::vector<StoreAddress> all_members(const partitioner::Tablet& tablet);
 /// Members of the new set that the old one does not have.
 std::vector<StoreAddress> added_members(const partitioner::Tablet& tablet);
+/// Who is asked to fill itself in kStream: these, and members that stay and may lack registers.
+std::vector<StoreAddress> members_to_fill(const partitioner::Tablet& tablet,
+                                          const DataCenters* centers);
 
 /// Members were lost for good (RemoveLostNodes), and what any of the others has comes to all: no other
 /// change is one from a set to itself.

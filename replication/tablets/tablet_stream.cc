@@ -8,7 +8,7 @@
 //     behind. The first page waits for writes of older epochs.
 //   - Pull (kPullTablet), on a new member: asks R members of the old set one after another (rule
 //     10), merges each page into the store and the change log, then flushes. It is done when R have
-//     given all.
+//     given all. A member that stays pulls registers alone: rows that it lacks come by the settling.
 //
 // The asker repeats everything: a request that is lost or refused costs time.
 #include "replication/tablets/tablet_stream.h"
@@ -37,6 +37,8 @@ constexpr int64_t kTryAgainUs = 200'000;
 constexpr size_t kFillsKept = 4096;
 // Of a page, at once: one with many small registers has more than may wait for their turn.
 constexpr size_t kAppliedAtOnce = 1000;
+// Most partitions have no registers: so many are looked at for a page of them.
+constexpr size_t kRegistersPagePartitions = 10'000;
 
 Bytes encode_page(const storage::Store::ExportPage& page) {
   Bytes body;
@@ -51,6 +53,23 @@ Bytes encode_page(const storage::Store::ExportPage& page) {
     writer.bytes(encoded);
   }
   return body;
+}
+
+/// In the shape of an export.
+storage::Store::ExportPage page_of(TableIncarnation incarnation, SchemaVersion schema_version,
+                                   storage::Store::RegistersPage registers) {
+  storage::Store::ExportPage page;
+  page.exhausted = registers.exhausted;
+  page.next = std::move(registers.next);
+  for (auto& entry : registers.entries) {
+    storage::Mutation& mutation = page.mutations.emplace_back();
+    mutation.incarnation = incarnation;
+    mutation.schema_version = schema_version;
+    mutation.position = entry.position;
+    mutation.partition_key = std::move(entry.partition_key);
+    storage::encode_registers(entry.registers, mutation.registers);
+  }
+  return page;
 }
 
 Error not_drained() {
@@ -152,6 +171,8 @@ void TabletStream::on_stream(const RpcContext& context, BytesView body, RpcNode:
   const auto bytes_max = in.read_varint();
   if (!after || !bytes_max)
     return reply.error(Error(ErrorCode::kCorruption, "a stream request that cannot be read"));
+  const auto parts = in.read_u8();  // none: as nodes ask that do not know of it
+  Asked asked{Bytes(*after), *bytes_max, parts && *parts == 1};
   const auto found = find(*what, context.store);
   if (!found) return reply.error(found.error());
   const StoreAddress here{rpc_.self(), context.store};
@@ -160,32 +181,46 @@ void TabletStream::on_stream(const RpcContext& context, BytesView body, RpcNode:
   if (std::find(members.begin(), members.end(), here) == members.end())
     return reply.error(Error(ErrorCode::kNotFound, "this store is no member of the old set"));
   // Later pages go on behind the first, which has waited already.
-  if (!after->empty())
-    return give_page(*what, context.store, Bytes(*after), *bytes_max, std::move(reply));
+  if (!asked.after.empty())
+    return give_page(*what, context.store, std::move(asked), std::move(reply));
   // Writes from before the stage 'write both' must be in the first page already.
   TETRAD_ASSERT(fences_[context.store] != nullptr);
   fences_[context.store]->drained(
       what->incarnation, found->tablet.range, what->epoch, context.deadline,
       [this, alive = std::weak_ptr<char>(alive_), what = *what, store = context.store,
-       bytes_max = *bytes_max, reply = std::move(reply)](bool drained) mutable {
+       asked = std::move(asked), reply = std::move(reply)](bool drained) mutable {
         if (alive.expired()) return;
         if (!drained) return reply.error(not_drained());
-        give_page(what, store, "", bytes_max, std::move(reply));
+        give_page(what, store, std::move(asked), std::move(reply));
       });
 }
 
-void TabletStream::give_page(const TabletEpoch& what, uint32_t store, Bytes after,
-                             uint64_t bytes_max, RpcNode::Reply reply) {
+void TabletStream::give_page(const TabletEpoch& what, uint32_t store, Asked asked,
+                             RpcNode::Reply reply) {
   // Looked up again: epochs may have changed while writes were waited for.
   const auto found = find(what, store);
   if (!found) return reply.error(found.error());
   if (behind_.is_behind(store, what.incarnation, found->tablet.range) &&
       !TETRAD_MUTANT(behind_is_source))
     return reply.error(BehindStores::refusal());
+  if (asked.registers_alone) {
+    return found->store->list_registers(
+        found->table->incarnation, found->tablet.range, std::move(asked.after),
+        kRegistersPagePartitions,
+        [alive = std::weak_ptr<char>(alive_), incarnation = what.incarnation,
+         version = meta_.snapshot()->schema_version,
+         reply = std::move(reply)](Result<storage::Store::RegistersPage> page) mutable {
+          if (alive.expired()) return;
+          if (page)
+            reply.ok(encode_page(page_of(incarnation, version, std::move(*page))));
+          else
+            reply.error(page.error());
+        });
+  }
   // With registers: promises must not be forgotten by a move (rule 27).
   found->store->export_range(
-      found->table->incarnation, found->tablet.range, std::move(after),
-      std::min(bytes_max, kPageBytesMax), storage::ExportParts::kRowsAndRegisters,
+      found->table->incarnation, found->tablet.range, std::move(asked.after),
+      std::min(asked.bytes_max, kPageBytesMax), storage::ExportParts::kRowsAndRegisters,
       [alive = std::weak_ptr<char>(alive_),
        reply = std::move(reply)](Result<storage::Store::ExportPage> page) mutable {
         if (alive.expired()) return;
@@ -215,7 +250,7 @@ void TabletStream::on_pull(const RpcContext& context, BytesView body, RpcNode::R
   if (!what) return reply.error(what.error());
   const auto found = find(*what, context.store);
   if (!found) return reply.error(found.error());
-  if (found->tablet.stage != TabletStage::kStream)
+  if (found->tablet.stage != TabletStage::kStream && !has_lost_members(found->tablet))
     return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet is not being streamed"));
   if (!cleanup_.may_take(what->incarnation, found->tablet, context.store))
     return reply.error(still_erasing());
@@ -238,6 +273,10 @@ void TabletStream::on_pull(const RpcContext& context, BytesView body, RpcNode::R
   reply.ok(Bytes(1, '\0'));
 }
 
+bool TabletStream::stays(const Tablet& tablet, uint32_t store) const {
+  return index_in(tablet.replicas, {rpc_.self(), store}) >= 0;
+}
+
 /// Until it is done, or the epoch is over.
 Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
   const Key key{what.tablet, store, what.epoch};
@@ -258,9 +297,19 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
     }
     const std::vector<StoreAddress> sources = found->tablet.replicas;
     // R members, R of each data centre among them: together they have every acknowledged write.
-    const Need wanted = TETRAD_MUTANT(fill_from_one)
-                            ? Need(sources.size(), 1)
-                            : finding(meta_.snapshot()->data_centers.get(), sources);
+    // After a loss what any of them has counts.
+    const auto is_damaged = [this](const StoreAddress& source) {
+      return meta_.state_of(source) == storage::StoreState::kDamaged;
+    };
+    Need wanted = TETRAD_MUTANT(fill_from_one)
+                      ? Need(sources.size(), 1)
+                      : finding(meta_.snapshot()->data_centers.get(), sources);
+    if (has_lost_members(found->tablet)) {
+      const Members sound =
+          members_that(sources, [&](const auto& source) { return !is_damaged(source); });
+      wanted = {};
+      wanted.also({sound, std::popcount(sound)});
+    }
     const auto given = [&] {
       return members_that(sources, [&](const StoreAddress& source) {
         return std::ranges::find(done, source) != done.end();
@@ -271,8 +320,7 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
       // Enough of this data centre have given already.
       if (!wanted.wants(i, given())) continue;
       const bool gives = meta_.is_replica_live(source) &&
-                         (meta_.state_of(source) != storage::StoreState::kDamaged ||
-                          TETRAD_MUTANT(damaged_is_source));
+                         (!is_damaged(source) || TETRAD_MUTANT(damaged_is_source));
       if (!gives || std::ranges::find(done, source) != done.end()) continue;
       std::vector<HostId>& asked = fills_.at(key).sources;
       if (std::ranges::find(asked, source.host) == asked.end()) asked.push_back(source.host);
@@ -314,10 +362,13 @@ Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, Sto
   Bytes after;
   bool exhausted = false;
   while (!exhausted) {
+    const auto asking = find(what, store);
+    if (!asking) co_return std::unexpected<Error>(asking.error());
     Bytes request = encode_tablet_epoch(what);
     base::ByteWriter writer(request);
     writer.bytes(after);
     writer.varint(page_bytes_);
+    writer.u8(stays(asking->tablet, store) ? 1 : 0);
     const base::Deadline deadline{reactor_.now_us() + kPageUs};
     Result<Bytes> page = co_await rpc_.ask(source.host, source.store, Verb::kStreamRange,
                                            std::move(request), deadline);
@@ -372,6 +423,7 @@ Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, B
   TETRAD_CO_TRY(const uint64_t count, in.read_varint());
   *exhausted = end != 0;
   *next = Bytes(after);
+  const bool is_member = stays(found.tablet, store);
   // One pass, of the current epoch, for the whole page: who confirms a later epoch waits for it.
   const MetaSnapshot now = meta_.snapshot();
   const TableInfo* const now_table = now->table(table.incarnation);
@@ -385,6 +437,13 @@ Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, B
       TETRAD_CO_TRY(const BytesView encoded, in.read_bytes());
       TETRAD_CO_TRY(storage::Mutation mutation, storage::decode_streamed_mutation(encoded));
       metrics_.bytes_taken.add(encoded.size());
+      if (is_member) {
+        // A source that does not know the question gives all: rows would be logged a second time.
+        if (mutation.registers.empty()) continue;
+        mutation.header.clear();
+        mutation.range_tombstones.clear();
+        mutation.rows.clear();
+      }
       mutations.push_back(std::move(mutation));
     }
     metrics_.mutations_taken.add(mutations.size());

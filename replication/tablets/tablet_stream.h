@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The side of a store in a change of members: confirms epochs, gives what it holds of a tablet, and
-// fills itself from R members of the old set. One per shard.
+// fills itself from R members of the old set; one that stays fills its registers (tablet_move.h).
+// One per shard.
 //
-//   kStreamRange request := tablet epoch, bytes after, varint page bytes
+//   kStreamRange request := tablet epoch, bytes after, varint page bytes, [u8 1: registers alone]
 //                answer  := u8 exhausted, bytes next, varint count, (bytes mutation)*
 #pragma once
 
@@ -33,7 +34,8 @@ struct FillFacts {
   int64_t began_us = 0, changed_us = 0;  // wall clock; the last page, or the end
 };
 
-/// Answers for the stores of a shard in changes of members: as one that leaves, stays or comes.
+/// Answers for the stores of a shard in changes of members: as one that leaves, stays or comes. After
+/// a loss of members (RemoveLostNodes) each fills its registers from all.
 /// Owned by the shard, on its thread. Always: an epoch is confirmed, and a range given, only when
 /// no write of an earlier epoch can come any more.
 class TabletStream {
@@ -78,10 +80,17 @@ class TabletStream {
   /// fills_.
   void on_confirm(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_stream(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  /// A page that is asked for.
+  struct Asked {
+    Bytes after;  // where the page before ended; "": the first one
+    uint64_t bytes_max = 0;
+    bool registers_alone = false;
+  };
   /// `reply`, with a page of what the store holds.
-  void give_page(const TabletEpoch& what, uint32_t store, Bytes after, uint64_t bytes_max,
-                 RpcNode::Reply reply);
+  void give_page(const TabletEpoch& what, uint32_t store, Asked asked, RpcNode::Reply reply);
   void on_pull(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  /// Whether the store is a member of the old set, too.
+  bool stays(const partitioner::Tablet& tablet, uint32_t store) const;
   /// From one source after another, until R of the old set have given all. Ends early with the
   /// epoch.
   Task<void> fill(TabletEpoch what, uint32_t store);

@@ -118,6 +118,35 @@ class Nodes {
     return found;
   }
 
+  /// Registers that no other member has.
+  void put_registers(const std::string& key, size_t node) {
+    storage::PaxosRegisters registers;
+    registers.promised = {world.now_us(), host(node), 1, 0};
+    const storage::PartitionName partition{table().incarnation, partitioner::position_of(key), key};
+    bool done = false;
+    cluster[node].store(0).write_registers({partition, registers}, {},
+                                           [&](const Result<void>& written) {
+                                             REQUIRE(written);
+                                             done = true;
+                                           });
+    REQUIRE(world.run_until([&] { return done; }, kSecondUs));
+  }
+  bool has_registers(size_t node, const std::string& key) {
+    const storage::PartitionName partition{table().incarnation, partitioner::position_of(key), key};
+    bool found = false, done = false;
+    cluster[node].store(0).read_registers(partition, base::kNoDeadline,
+                                          [&](const Result<storage::PaxosRegisters>& registers) {
+                                            done = true;
+                                            found = registers && registers->promised.present();
+                                          });
+    world.run_until([&] { return done; }, kSecondUs);
+    return found;
+  }
+  bool is_member(size_t node, const std::string& key) {
+    const auto& members = table().tablets.find(partitioner::position_of(key)).replicas;
+    return std::ranges::find(members, StoreAddress{host(node), 0}) != members.end();
+  }
+
   SimCluster cluster{11};
   World& world = cluster.world();
 
@@ -146,6 +175,17 @@ TEST_CASE("two of five nodes are lost for good: what one of the others has comes
   CHECK(loss->in_doubt == loss->named.size());
   CHECK(loss->without_any == 0);
 
+  // What conditional statements have left behind on one of them alone, where two members are lost.
+  std::vector<std::string> with_registers;
+  for (int i = 0; i < kKeys; ++i) {
+    const size_t node = static_cast<size_t>(i) % 3;
+    if (!nodes.is_member(3, key(i)) || !nodes.is_member(4, key(i)) ||
+        !nodes.is_member(node, key(i)))
+      continue;
+    with_registers.push_back(key(i));
+    nodes.put_registers(key(i), node);
+  }
+  CHECK(with_registers.size() > kKeys / 5);
   // Which of the keys a node that stays has at all.
   std::vector<bool> is_left;
   for (int i = 0; i < kKeys; ++i) is_left.push_back(nodes.has(static_cast<size_t>(i) % 3, key(i)));
@@ -155,6 +195,12 @@ TEST_CASE("two of five nodes are lost for good: what one of the others has comes
   for (int i = 0; i < kKeys; ++i) {
     INFO(key(i));
     for (size_t node = 0; node < 3; ++node) CHECK(nodes.has(node, key(i)) == is_left[i]);
+  }
+  for (const std::string& one : with_registers) {
+    INFO(one);
+    size_t count = 0;
+    for (size_t node = 0; node < 3; ++node) count += nodes.has_registers(node, one) ? 1 : 0;
+    CHECK(count == 3);
   }
   CHECK(nodes.cluster[0].state()->node(nodes.host(3))->state == NodeState::kRemoved);
   CHECK(nodes.check({3}).error().message.ends_with("has been removed already"));

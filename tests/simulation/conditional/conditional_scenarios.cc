@@ -310,6 +310,27 @@ std::string what_is_over_stays_out() {
   return is_no(again) ? "" : "no success of the second read";
 }
 
+/// A member alone has accepted a value, which the two others have passed over with another row of the
+/// partition, and it knows nothing of that. Then it becomes the tablet's only member: what was passed
+/// over must not be taken for open.
+std::string passed_over_stays_out() {
+  Three three;
+  if (auto wrong = three.form(); !wrong.empty()) return wrong;
+  const RowName row = three.row("p", "a"), other = three.row("p", "b");
+  three.isolate_at(Verb::kPaxosAccept, 2);
+  const Answer inserted = three.insert_at(2, row, 3 * kSecondUs);
+  if (!inserted || *inserted) return "the insert is answered without the others' votes";
+  if (!is_no(three.read_at(0, row, ConsistencyLevel::kSerial))) return "the first read finds it";
+  if (!is_yes(three.insert_at(0, other))) return "the second insert is not applied";
+  three.mend();
+  three.world().run_for(5 * kSecondUs);
+  if (auto wrong = three.leave_to(2); !wrong.empty()) return wrong;
+  const Answer again = three.read_at(2, row, ConsistencyLevel::kSerial);
+  if (is_yes(again)) return "what a SERIAL read has answered has not stayed so";
+  if (!is_no(again)) return "no success of the second read";
+  return is_yes(three.read_at(2, other, ConsistencyLevel::kSerial)) ? "" : "the other row is lost";
+}
+
 /// What a power cut takes of the unsynced is another part each time.
 template <std::string (*kCut)(uint64_t)>
 std::string several_cuts() {
@@ -326,6 +347,7 @@ constexpr ConditionalScenario kScenarios[] = {
     {"late-commits", late_commits_leave_their_rows},
     {"one-of-two-inserts", one_of_two_inserts},
     {"over-stays-out", what_is_over_stays_out},
+    {"passed-over-stays-out", passed_over_stays_out},
 };
 
 }  // namespace
