@@ -10,9 +10,13 @@
 #include <hnswlib/hnswlib.h>
 #include <mutex>
 #include <new>
+#include <queue>
 #include <shared_mutex>
 
 #include <fmt/format.h>
+
+#include "base/assert.h"
+#include "storage/vectors/search_width.h"
 
 namespace tetrad::storage {
 namespace {
@@ -20,6 +24,10 @@ namespace {
 constexpr size_t kLinks = 16, kCandidates = 100;
 // Of the levels: the same vectors in the same order give the same graph.
 constexpr size_t kSeed = 100;
+// A candidate of a search costs as much as so many vectors that are measured in the order of memory.
+constexpr size_t kMeasuredPerCandidate = 64;
+/// Most that are measured to check a search: some milliseconds.
+constexpr size_t kCheckedMost = 200'000;
 
 double square_of(const std::vector<float>& elements) {
   double square = 0;
@@ -101,10 +109,8 @@ class HnswGraph final : public VectorGraph {
       std::unique_lock turn(turn_);
       const std::shared_lock lock(mutex_);
       turn.unlock();
-      const size_t looked_at = std::min(std::max(count, width), places_.size());
-      if (looked_at == 0) return found;
-      auto nearest = graph_->searchKnn(elements.data(), looked_at);
-      while (nearest.size() > count) nearest.pop();  // the furthest comes first
+      if (places_.empty() || count == 0) return found;
+      Nearest nearest = search_by(elements, count, std::max(count, width));
       for (; !nearest.empty(); nearest.pop()) {
         const auto& [distance, label] = nearest.top();
         // hnswlib's of products is one less the product.
@@ -117,6 +123,61 @@ class HnswGraph final : public VectorGraph {
   }
 
  private:
+  using Nearest = std::priority_queue<std::pair<float, hnswlib::labeltype>>;
+
+  /// By the graph, or one by one.
+  Nearest search_by(const std::vector<float>& elements, size_t count, size_t least) const {
+    const size_t size = places_.size();
+    const size_t width = width_.width(least);
+    if (width >= size / kMeasuredPerCandidate) return measure(elements, count, 0, size);
+    Nearest nearest = graph_->searchKnn(elements.data(), width);
+    while (nearest.size() > count) nearest.pop();  // the furthest comes first
+    const size_t measured = std::min(size, kCheckedMost);
+    if (!width_.is_checked(measured == size)) return nearest;
+    // Another part each time, where it is not all of them.
+    const size_t parts = (size + measured - 1) / measured;
+    const size_t first = std::min(
+        next_part_.fetch_add(1, std::memory_order_relaxed) % parts * measured, size - measured);
+    Nearest exact = measure(elements, count, first, first + measured);
+    check(nearest, exact, least, width, first, first + measured);
+    return measured == size ? exact : nearest;
+  }
+
+  /// The nearest of those with the numbers from `first` on, below `end`.
+  Nearest measure(const std::vector<float>& elements, size_t count, size_t first,
+                  size_t end) const {
+    Nearest nearest;
+    const auto distance_to = space_->get_dist_func();
+    for (size_t i = first; i < end; ++i) {
+      const auto number = static_cast<hnswlib::tableint>(i);
+      const float distance = distance_to(elements.data(), graph_->getDataByInternalId(number),
+                                         space_->get_dist_func_param());
+      if (nearest.size() == count && distance >= nearest.top().first) continue;
+      nearest.emplace(distance, graph_->getExternalLabel(number));
+      if (nearest.size() > count) nearest.pop();
+    }
+    return nearest;
+  }
+
+  /// Of the nearest of a part, those that are no further than the furthest found should be found.
+  void check(Nearest found, Nearest exact, size_t least, size_t width, size_t first,
+             size_t end) const {
+    if (found.empty()) return;
+    const float furthest = found.top().first;
+    std::vector<hnswlib::labeltype> there;
+    for (; !found.empty(); found.pop()) there.push_back(found.top().second);
+    size_t hits = 0, missed = 0;
+    for (; !exact.empty(); exact.pop()) {
+      const auto& [distance, label] = exact.top();
+      if (std::ranges::find(there, label) != there.end())
+        ++hits;
+      else if (distance < furthest)
+        ++missed;
+    }
+    TETRAD_ASSERT(hits <= end - first);
+    width_.note(least, width, hits, missed);
+  }
+
   const Similarity similarity_;
   // Who wants the graph waits with `turn_`: searches that follow one another would keep out who
   // adds.
@@ -128,6 +189,8 @@ class HnswGraph final : public VectorGraph {
   std::deque<VectorPlace> places_;  // by label
   std::atomic<size_t> size_ = 0, capacity_;
   std::atomic<uint64_t> long_key_bytes_ = 0;
+  mutable SearchWidth width_;
+  mutable std::atomic<size_t> next_part_ = 0;
 };
 
 }  // namespace

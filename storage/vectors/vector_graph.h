@@ -48,7 +48,8 @@ class VectorGraph {
   /// Errors: kOverloaded, there is no memory.
   virtual Result<void> grow(size_t capacity) = 0;
   /// About `count` near ones, in no order; the more are looked at, `width` at least, the fewer are
-  /// missed. Errors: kOverloaded.
+  /// missed. Where checks have shown that too many are (search_width.h), more are looked at, or all,
+  /// once that costs less. Errors: kOverloaded.
   virtual Result<std::vector<FoundVector>> search(const QueryVector& query, size_t count,
                                                   size_t width) const = 0;
 };

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "storage/index/graph_search.h"
 #include "storage/index/store_graphs.h"
+#include "storage/vectors/search_width.h"
 #include "tests/unit/storage/storage_rig.h"
 
 namespace tetrad::storage {
@@ -223,6 +224,59 @@ TEST_CASE("a graph finds most of the nearest, grows, and says when it is full") 
     }
     CHECK(hits >= 475);
   }
+}
+
+TEST_CASE("vectors that are all about as far from each other are found, too") {
+  constexpr int kVectors = 9'000, kDimension = 64, kSearches = 40;
+  for (const Similarity similarity : {Similarity::kCosine, Similarity::kEuclidean}) {
+    auto graph = make_vector_graph(similarity, kDimension, kVectors);
+    REQUIRE(graph.has_value());
+    base::Random random(21);
+    Model model;
+    for (int key = 0; key < kVectors; ++key) {
+      const auto vector = random_vector(random, kDimension);
+      model.rows["k" + std::to_string(key)] = vector;
+      REQUIRE(
+          (*graph)->add({position_of(key), "k" + std::to_string(key), ""}, vector_bytes(vector)));
+    }
+    size_t hits = 0;
+    for (int i = 0; i < kSearches; ++i) {
+      const auto vector = random_vector(random, kDimension);
+      const auto found = (*graph)->search(QueryVector(similarity, vector_bytes(vector)), 20, 128);
+      REQUIRE(found.has_value());
+      CHECK(found->size() == 20);
+      const auto nearest = model.nearest(vector, 10, similarity);
+      for (const auto& one : *found) hits += nearest.contains(std::string(one.place.partition_key));
+    }
+    // By the graph alone it is half of them.
+    CHECK(hits >= kSearches * 10 * 95 / 100);
+  }
+}
+
+TEST_CASE("a search is as wide as its checks have shown it to be needed") {
+  SearchWidth width;
+  CHECK(width.width(128) == 128);
+  for (int i = 0; i < 10; ++i) CHECK(width.is_checked(true));
+  // Most are missed: four times as wide at once. What was searched with the old width counts no more.
+  for (int i = 0; i < 3; ++i) width.note(128, 128, 5, 15);
+  CHECK(width.width(128) == 512);
+  for (int i = 0; i < 100; ++i) width.note(128, 128, 5, 15);
+  CHECK(width.width(128) == 512);
+  // One of ten.
+  for (int i = 0; i < 3; ++i) width.note(128, 512, 18, 2);
+  CHECK(width.width(128) == 1024);
+  CHECK(width.is_checked(true));
+  // One of a hundred is well enough, and then few are checked.
+  for (int i = 0; i < 30; ++i) width.note(128, 1024, 20, i % 5 == 0 ? 1 : 0);
+  CHECK(width.width(128) == 1024);
+  int checked = 0;
+  for (int i = 0; i < 640; ++i) checked += width.is_checked(true) ? 1 : 0;
+  CHECK(checked == 10);
+  // Other vectors come.
+  for (int i = 0; i < 60; ++i) width.note(128, 1024, 15, 5);
+  CHECK(width.width(128) == 2048);
+  for (int i = 0; i < 1'000; ++i) width.note(128, width.width(128), 0, 20);
+  CHECK(width.width(128) == 128 * 256);
 }
 
 TEST_CASE("a store with many vectors makes a graph, which shows rows as they are") {
