@@ -74,21 +74,22 @@ Result<std::unique_ptr<ReplicationNode>> ReplicationNode::make(NodeEnvironment e
                                                                NodeOptions options) {
   TETRAD_TRY(const NodeIdentity identity, load_identity(environment.log, environment.random));
   TETRAD_TRY(const auto kept, environment.log.get(kTimeKey));
-  std::optional<int64_t> kept_us;
+  std::optional<LastLife> last;
   if (kept) {
-    TETRAD_TRY(const KeptTime last, KeptTime::decode(*kept));
-    kept_us = last.not_before_us(options.boot_id, environment.reactor.boot_time_us());
+    TETRAD_TRY(const KeptTime time, KeptTime::decode(*kept));
+    last = time.ended(options.boot_id, environment.reactor.boot_time_us(),
+                      environment.reactor.wall_time_us());
   }
   if (!options.fatal) options.fatal = [](const Error&) {};
   options.batches.fatal = options.fatal;
   std::unique_ptr<ReplicationNode> node(
-      new ReplicationNode(std::move(environment), std::move(options), identity, kept_us));
+      new ReplicationNode(std::move(environment), std::move(options), identity, last));
   TETRAD_TRY_VOID(node->batches_.open());
   return node;
 }
 
 ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions options,
-                                 NodeIdentity identity, std::optional<int64_t> kept_us)
+                                 NodeIdentity identity, std::optional<LastLife> last)
     : environment_(std::move(environment)),
       options_(std::move(options)),
       logger_(environment_.logger),
@@ -129,7 +130,7 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                      [this] { be_removed(); }),
                  logger_.named("formation")),
       hub_(MetaHub::make(environment_.reactor, meta_)) {
-  membership_.begin_clock(kept_us);
+  membership_.begin_clock(last);
   membership_.on_store_lost(options_.store_lost);
   membership_.keep_clock_with(
       [this](int64_t time_us, base::Callback done) { write_time(time_us, true, std::move(done)); });

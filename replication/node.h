@@ -176,7 +176,7 @@ class ReplicationNode {
 
  private:
   ReplicationNode(NodeEnvironment environment, NodeOptions options, NodeIdentity identity,
-                  std::optional<int64_t> kept_us);
+                  std::optional<LastLife> last);
   /// From time to time: notes how far the node's own time has come.
   void keep_time();
   void write_time(int64_t time_us, bool synced, base::Callback done);

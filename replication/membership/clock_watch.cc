@@ -112,17 +112,20 @@ ClockWatch::ClockWatch(base::Reactor& reactor, HostId self, HybridClock& clock, 
   begin(std::nullopt);
 }
 
-void ClockWatch::begin(std::optional<int64_t> kept_us) {
+void ClockWatch::begin(const std::optional<LastLife>& last) {
   // Called once at the start, before any message.
   const int64_t wall_us = reactor_.wall_time_us();
-  if (TETRAD_MUTANT(clock_back_at_start)) kept_us.reset();
-  kept_us_ = kept_us;
-  // The difference to boot: what was kept in another boot says nothing by itself, but the time must
-  // not go back.
-  if (kept_us) kept_ahead_us_ = *kept_us - reactor_.boot_time_us();
+  const bool counts = last && !TETRAD_MUTANT(clock_back_at_start);
+  stamped_us_.reset();
+  if (counts) {
+    stamped_us_ = last->stamped_us;
+    // The difference to boot: what was kept in another boot says nothing by itself, but the time must
+    // not go back.
+    kept_ahead_us_ = last->stamped_us - reactor_.boot_time_us();
+  }
   is_first_ = true;
   // Until others are heard what was kept says more than the wall clock, which may have been set.
-  clock_.begin(std::min(kept_us.value_or(wall_us), wall_us + kKeptAheadMaxUs), reactor_);
+  clock_.begin(std::min(counts ? last->now_us : wall_us, wall_us + kKeptAheadMaxUs), reactor_);
   counted_us_ = reactor_.boot_time_us() - reactor_.now_us();
   wall_ahead_us_ = wall_us - reactor_.boot_time_us();
   suspect_since_us_ = reactor_.now_us();
@@ -249,7 +252,7 @@ bool ClockWatch::correct(const ClockVerdict& verdict, std::span<const PeerClock>
   int64_t own_us = told_us;
   // The first correction of a life begins no earlier than what the last life may have stamped (rule
   // 28).
-  if (is_first_) own_us = std::max(right_us, std::min(kept_us_.value_or(right_us), most_us));
+  if (is_first_) own_us = std::max(right_us, std::min(stamped_us_.value_or(right_us), most_us));
   // A node's own time is ahead of what is right only where a majority was, or the one that counted,
   // and it has stamped since: the others join it, so that what they stamp is not below.
   int64_t furthest_us = own_us;

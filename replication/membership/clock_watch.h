@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/reactor.h"
 #include "replication/membership/hybrid_clock.h"
+#include "replication/membership/kept_time.h"
 
 namespace tetrad::replication {
 
@@ -60,9 +61,9 @@ class ClockWatch {
   /// Everything outlives it.
   ClockWatch(base::Reactor& reactor, HostId self, HybridClock& clock, Logger logger);
 
-  /// A life begins. `kept_us`: what keep_us() was in the last one. From now on the clock is suspect
+  /// A life begins. `last`: by what keep_us() was in the last one. From now on the clock is suspect
   /// until others have been asked.
-  void begin(std::optional<int64_t> kept_us);
+  void begin(const std::optional<LastLife>& last);
   /// Puts what the next life must not begin before on the disk, where a power cut does not take it;
   /// then runs `done`. Without it everything counts as kept.
   using Keep = std::function<void(int64_t time_us, base::Callback done)>;
@@ -109,8 +110,8 @@ class ClockWatch {
   HybridClock& clock_;
   const Logger logger_;
   std::map<HostId, Peer> peers_;
-  std::optional<int64_t> kept_us_;
-  bool is_first_ = true;  // no verdict yet: nothing was stamped in this life
+  std::optional<int64_t> stamped_us_;  // by the last life, at most
+  bool is_first_ = true;               // no verdict yet: nothing was stamped in this life
   Keep keep_;
   std::function<void()> on_kept_;
   /// Where the next life would begin, and where it will when what is being kept is on the disk:

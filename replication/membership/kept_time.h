@@ -7,6 +7,7 @@
 // An older program wrote time_us alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -16,6 +17,18 @@
 namespace tetrad::replication {
 
 inline constexpr int64_t kKeepTimeUs = 1'000'000;
+
+/// What the life before tells a node's clock.
+struct LastLife {
+  /// Its stamps are not above it: the new life's own time begins no earlier. Where the machine was not
+  /// started anew it has counted on, and a node that is back at once is not ahead of the others.
+  /// Otherwise the life may have stamped for as long as it had kept nothing.
+  int64_t stamped_us = 0;
+  /// What its clock would show now, by what the machine has counted, whatever the wall clock was set
+  /// to. A count that leaves the wall clock behind is not believed: in another time namespace the same
+  /// machine counts from elsewhere.
+  int64_t now_us = 0;
+};
 
 /// What a node writes down of its clock now and then, so that its time does not fall over a
 /// restart.
@@ -45,13 +58,14 @@ struct KeptTime {
     return kept;
   }
 
-  /// What the next life begins at. The machine that was not started anew has counted on: that is
-  /// exact, and a node that is back at once is not ahead of the others. Otherwise the last life may
-  /// have stamped for as long as it had kept nothing.
-  int64_t not_before_us(const std::string& now_boot_id, int64_t now_boot_us) const {
+  /// What the next life begins at.
+  LastLife ended(const std::string& now_boot_id, int64_t now_boot_us, int64_t now_wall_us) const {
     constexpr int64_t kKeepLateUs = 200'000;
+    const int64_t late_us = time_us + kKeepTimeUs + kKeepLateUs;
     const bool goes_on = !boot_id.empty() && boot_id == now_boot_id && now_boot_us >= boot_us;
-    return time_us + (goes_on ? now_boot_us - boot_us : kKeepTimeUs + kKeepLateUs);
+    if (!goes_on) return {late_us, late_us};
+    const int64_t counted_us = time_us + (now_boot_us - boot_us);
+    return {std::min(counted_us, late_us), std::min(counted_us, std::max(late_us, now_wall_us))};
   }
 };
 

@@ -118,8 +118,8 @@ class Membership {
   void set_leader_source(std::function<std::optional<HostId>()> leader) {
     leader_ = std::move(leader);
   }
-  /// `kept_us`: see ClockWatch::begin(). Before start().
-  void begin_clock(std::optional<int64_t> kept_us) { watch_.begin(kept_us); }
+  /// See ClockWatch::begin(). Before start().
+  void begin_clock(const std::optional<LastLife>& last) { watch_.begin(last); }
   /// As ClockWatch::keep_with().
   void keep_clock_with(ClockWatch::Keep keep) {
     watch_.keep_with(std::move(keep), [this] { judge_clock(); });

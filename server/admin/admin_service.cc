@@ -237,6 +237,17 @@ std::vector<std::string> AdminService::warnings() const {
   for (std::string& line : behind_lines(true)) lines.push_back(std::move(line));
   if (parts_.health() == "serving" && !parts_.controls->serves_clients())
     lines.emplace_back(kNoClients);
+  const base::Reactor& shard = parts_.shards.front().reactor;
+  const replication::HybridClock& clock = parts_.node.clock();
+  const int64_t ahead_us = clock.own_us(shard) - shard.wall_time_us();
+  if (ahead_us > clock.skew_max_us() / 2)
+    lines.push_back(
+        fmt::format("the time of this node is {} s ahead of the wall clock, since it never goes "
+                    "back: it runs at "
+                    "half speed until they meet; meanwhile what clients stamp themselves is older "
+                    "than what the "
+                    "node stamps",
+                    ahead_us / 1'000'000));
   return lines;
 }
 

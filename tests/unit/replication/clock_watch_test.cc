@@ -119,7 +119,7 @@ TEST_CASE("a step of the wall clock puts a node in quarantine and does not move 
 
 TEST_CASE("a life begins where the last one was, and a wrong wall clock does not move its time") {
   Rig rig;
-  rig.watch.begin(rig.right_us() + 60 * kSecondUs);
+  rig.watch.begin(LastLife{rig.right_us() + 60 * kSecondUs, rig.right_us() + 60 * kSecondUs});
   CHECK(rig.ahead_us() == 60 * kSecondUs);
   rig.pass(2);
   CHECK(rig.clock.is_good());
@@ -127,7 +127,7 @@ TEST_CASE("a life begins where the last one was, and a wrong wall clock does not
   rig.pass(200);
   CHECK(std::abs(rig.ahead_us()) < 10'000);
   rig.reactor.set_wall_time_us(rig.right_us() + kHourUs);
-  rig.watch.begin(rig.right_us());
+  rig.watch.begin(LastLife{rig.right_us(), rig.right_us()});
   rig.pass(2);
   CHECK(rig.clock.standing() == ClockStanding::kQuarantine);
   CHECK(std::abs(rig.ahead_us()) < 10'000);
@@ -142,7 +142,7 @@ TEST_CASE("a node's time does not go forward before that is on the disk") {
   };
   rig.watch.keep_with(keep, [&told] { ++told; });
   const int64_t begun_us = rig.right_us();
-  rig.watch.begin(begun_us);
+  rig.watch.begin(LastLife{begun_us, begun_us});
   CHECK(rig.watch.told_own_us() == 0);
   CHECK_FALSE(rig.watch.keep_us());
   rig.pass(2);  // where the last life was: that is on the disk
@@ -195,18 +195,33 @@ TEST_CASE("a node that is back at once on a machine that counted on is not ahead
   const KeptTime kept{1'700'000'000'000'000, 5'000'000, "boot"};
   const auto read = KeptTime::decode(kept.encode());
   REQUIRE(read);
-  CHECK(read->not_before_us("boot", 5'300'000) == kept.time_us + 300'000);
-  CHECK(read->not_before_us("boot", 65'000'000) == kept.time_us + 60 * kSecondUs);
-  // Started anew, or nobody knows: it may have stamped until it kept the next one.
   const int64_t late_us = kept.time_us + 1'200'000;
-  CHECK(read->not_before_us("other", 5'300'000) == late_us);
-  CHECK(read->not_before_us("", 5'300'000) == late_us);
-  CHECK(read->not_before_us("boot", 4'999'999) == late_us);
-  CHECK(KeptTime{kept.time_us, 5'000'000, ""}.not_before_us("", 5'300'000) == late_us);
+  const auto right_us = [&](int64_t boot_us) { return kept.time_us + boot_us - kept.boot_us; };
+  const auto ended = [&](const KeptTime& what, const std::string& boot, int64_t boot_us) {
+    return what.ended(boot, boot_us, right_us(boot_us));
+  };
+  CHECK(ended(*read, "boot", 5'300'000).stamped_us == kept.time_us + 300'000);
+  CHECK(ended(*read, "boot", 5'300'000).now_us == kept.time_us + 300'000);
+  CHECK(ended(*read, "boot", 65'000'000).stamped_us == late_us);
+  CHECK(ended(*read, "boot", 65'000'000).now_us == kept.time_us + 60 * kSecondUs);
+  // The wall clock was set while the node was away: what the machine has counted says more.
+  CHECK(read->ended("boot", 65'000'000, right_us(65'000'000) + kHourUs).now_us ==
+        kept.time_us + 60 * kSecondUs);
+  CHECK(read->ended("boot", 65'000'000, kept.time_us - kHourUs).now_us == late_us);
+  // The machine counts from elsewhere: an hour more than has passed.
+  const LastLife elsewhere = read->ended("boot", 65'000'000 + kHourUs, right_us(65'000'000));
+  CHECK(elsewhere.now_us == right_us(65'000'000));
+  CHECK(elsewhere.stamped_us == late_us);
+  // Started anew, or nobody knows: it may have stamped until it kept the next one.
+  CHECK(ended(*read, "other", 5'300'000).stamped_us == late_us);
+  CHECK(ended(*read, "other", 5'300'000).now_us == late_us);
+  CHECK(ended(*read, "", 5'300'000).stamped_us == late_us);
+  CHECK(ended(*read, "boot", 4'999'999).stamped_us == late_us);
+  CHECK(ended(KeptTime{kept.time_us, 5'000'000, ""}, "", 5'300'000).stamped_us == late_us);
   // An older program kept the time alone.
   const auto old = KeptTime::decode(kept.encode().substr(0, 8));
   REQUIRE(old);
-  CHECK(old->not_before_us("boot", 5'300'000) == late_us);
+  CHECK(ended(*old, "boot", 5'300'000).stamped_us == late_us);
   CHECK_FALSE(KeptTime::decode(kept.encode().substr(0, 7)));
   CHECK_FALSE(KeptTime::decode(kept.encode().substr(0, 12)));
 }
