@@ -235,7 +235,11 @@ bool CounterCluster::may_cut_power() {
   for (size_t i = 0; i < cluster_.size(); ++i)
     if (!cluster_[i].is_up() || !cluster_[i].is_ready() || cluster_[i].is_behind()) return false;
   if (profile_.group) return true;
-  for (const auto& tablet : cluster_[0].state()->table(incarnation_)->tablets.tablets())
+  const replication::MetaSnapshot state = cluster_[0].state();
+  const replication::TableInfo* const table = state->table(incarnation_);
+  // A node that has lost power knows what its log has to say when it hears the leader.
+  if (table == nullptr) return false;
+  for (const auto& tablet : table->tablets.tablets())
     if (tablet.replicas.size() < 3 || tablet.stage != partitioner::TabletStage::kNormal)
       return false;
   return true;
