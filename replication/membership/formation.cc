@@ -39,6 +39,8 @@ constexpr int64_t kAnswerUs = 100'000;
 constexpr int64_t kTellUs = 1'000'000;
 constexpr int64_t kTakeInUs = 5'000'000;
 constexpr int64_t kKeepKnownUs = 500'000;
+constexpr int64_t kCopyUs =
+    10'000'000;  // longer than a node that was moved is taken for alive where it was
 constexpr int64_t kLookAgainUs = 5'000'000;
 constexpr size_t kSecretBytes = 32;
 // Of an answer: a bound on what a stranger may make this node remember.
@@ -406,6 +408,9 @@ Task<Formation::Asked> Formation::ask_to_be_known() {
       if (learned) co_return Asked::kTakenIn;
     } else if (known.error().code == ErrorCode::kConfig) {
       leave_alone(place, known.error().message);
+    } else if (known.error().code == ErrorCode::kConflict) {
+      copy_of_ = known.error().message;
+      co_return Asked::kIsCopy;
     }
   }
   if (!known_to_leader())
@@ -472,6 +477,22 @@ Task<void> Formation::keep_known() {
     }
     const Asked asked = co_await ask_to_be_known();
     if (asked == Asked::kRemoved) co_return;
+    if (asked == Asked::kIsCopy) {
+      // A node that was moved is taken for alive where it was for some seconds.
+      if (is_copy_since_us_ == 0) is_copy_since_us_ = reactor_.now_us();
+      log_waiting(copy_of_);
+      if (reactor_.now_us() - is_copy_since_us_ > kCopyUs) {
+        options_.fatal(Error(
+            ErrorCode::kConfig,
+            fmt::format("this data directory is a copy of another node's: {}. To add a node, start "
+                        "it with an empty one",
+                        copy_of_)));
+        co_return;
+      }
+      co_await base::sleep_for(reactor_, kKeepKnownUs);
+      continue;
+    }
+    is_copy_since_us_ = 0;
     // It may serve: nobody has said that it was removed.
     confirm();
     if (!known_as_is() && !meta_.snapshot()->cluster_id.is_nil()) {
@@ -566,6 +587,14 @@ Task<void> Formation::serve_join(Bytes body, RpcContext context, RpcNode::Reply 
     co_return;
   }
   const HostId host = request->node.host;
+  // Its data directory was copied, and the node that it is of goes on.
+  if (const auto place = rpc_.peer(host);
+      place && !from.empty() && *place != from && meta_.is_live(host)) {
+    reply.error(Error(ErrorCode::kConflict,
+                      fmt::format("its host id, {}, is that of the node at {}, which is alive",
+                                  host.to_string(), *place)));
+    co_return;
+  }
   // So that the metadata group can reach it before its entry is applied.
   if (!from.empty()) rpc_.set_peer(host, from);
   const NodeInfo* known = state->node(host);

@@ -82,7 +82,7 @@ class Formation {
 
  private:
   /// How asking to be taken in, or to be known again, has ended.
-  enum class Asked : uint8_t { kNot, kTakenIn, kRemoved };
+  enum class Asked : uint8_t { kNot, kTakenIn, kRemoved, kIsCopy };
 
   Task<void> run();
   Task<Result<void>> become_member(bool has_group);
@@ -132,6 +132,8 @@ class Formation {
   };
   std::map<Endpoint, LeftAlone> left_alone_;
   base::MonotonicUs waiting_since_us_ = 0, next_log_us_ = 0;  // 0: it waits for nobody
+  std::string copy_of_;                                       // what was said to a copy
+  base::MonotonicUs is_copy_since_us_ = 0;                    // 0: nobody has said so
   bool host_stored_ = false;
   bool confirmed_ = false, removed_ = false;
   base::TaskGroup tasks_;

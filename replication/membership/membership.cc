@@ -389,6 +389,22 @@ void Membership::note_end(HostId from, Host& host) {
   if (host.live) set_down({from}, "it has said that it ends");
 }
 
+/// While it is heard where it was, whoever speaks for it from elsewhere has a copy of its data.
+bool Membership::is_of_copy(const RpcContext& context, Host& host) {
+  constexpr int64_t kHeardUs = 1'000'000, kSayAgainUs = 60'000'000;
+  const auto known = rpc_.peer(context.from);
+  if (context.from_endpoint.empty() || !known || *known == context.from_endpoint) return false;
+  if (!host.live || reactor_.now_us() - host.came_us > kHeardUs) return false;
+  if (host.copy_said_us == 0 || reactor_.now_us() - host.copy_said_us > kSayAgainUs) {
+    host.copy_said_us = reactor_.now_us();
+    logger_.error(
+        "two nodes have the same data directory, or a copy of it, and one of them is not listened "
+        "to: end it host={} endpoint={} other={}",
+        context.from.to_string(), *known, context.from_endpoint);
+  }
+  return true;
+}
+
 void Membership::on_message(const RpcContext& context, BytesView body) {
   std::optional<Heartbeat> heard = read_heartbeat(body);
   if (!heard) return;
@@ -397,6 +413,7 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   // A stranger's word changes nothing.
   if (found == hosts_.end()) return;  // not a member, as far as this node knows yet
   Host& host = found->second;
+  if (is_of_copy(context, host)) return;
   // A node that came back elsewhere is heard before the metadata says so.
   if (!context.from_endpoint.empty() && rpc_.peer(from) != context.from_endpoint)
     rpc_.set_peer(from, context.from_endpoint);

@@ -151,11 +151,13 @@ class Membership {
     std::optional<int64_t> batch_floor_us;
     bool is_drained = false;
     base::MonotonicUs sent_us = 0, came_us = 0;  // its last heartbeat: by its count, and by ours
+    base::MonotonicUs copy_said_us = 0;          // of is_of_copy(); 0: never
     LifeHeard life, life_before;
   };
   void tick();
   struct Heartbeat;
   void on_message(const RpcContext& context, BytesView body);
+  bool is_of_copy(const RpcContext& context, Host& host);
   /// Unset: it is not a heartbeat of a format that this program knows.
   static std::optional<Heartbeat> read_heartbeat(BytesView body);
   // What on_message() keeps of one, in this order: a floor of batches goes by the time of the
