@@ -369,7 +369,7 @@ Task<Formation::Asked> Formation::ask_to_be_known() {
   std::string silent;
   for (const Endpoint& place : places) {
     // A leader was heard while others were asked.
-    if (known_to_leader()) co_return Asked::kTakenIn;
+    if (known_to_leader() && (confirmed_ || members_applied_.value != 0)) co_return Asked::kTakenIn;
     const auto alone = left_alone_.find(place);
     if (alone != left_alone_.end() && reactor_.now_us() < alone->second.until_us) continue;
     SeedAnswer answer = co_await identify(place);
@@ -392,6 +392,7 @@ Task<Formation::Asked> Formation::ask_to_be_known() {
                                        identity_.cluster_id.to_string()));
         continue;
       }
+      members_applied_ = std::max(members_applied_, said.applied);
       // A member that knows less than this node may not have heard that it is one.
       if (said.standing == Standing::kRemoved && meta_.snapshot()->applied < said.applied) {
         be_removed(place);
@@ -436,6 +437,22 @@ Result<void> Formation::learn_members(BytesView answer) {
   return {};
 }
 
+/// A node that was away, or that has its log after a power cut but not how far it was committed, knows
+/// an older schema than its clients do. Without a leader it serves with what it has after a while.
+Task<void> Formation::catch_up() {
+  constexpr int64_t kCatchUpUs = 5'000'000, kLookUs = 10'000;
+  const base::MonotonicUs until_us = reactor_.now_us() + kCatchUpUs;
+  while (meta_.snapshot()->applied < members_applied_) {
+    if (reactor_.now_us() >= until_us) {
+      logger_.warn(
+          "serves without the latest metadata: it has not come in time applied={} known={}",
+          meta_.snapshot()->applied.value, members_applied_.value);
+      co_return;
+    }
+    co_await base::sleep_for(reactor_, kLookUs);
+  }
+}
+
 void Formation::confirm() {
   if (!std::exchange(confirmed_, true)) options_.member();
 }
@@ -468,10 +485,9 @@ Task<void> Formation::keep_known() {
       options_.fatal(named.error());
       co_return;
     }
-    if (known_to_leader()) {
+    if (known_to_leader() && confirmed_) {
       waiting_since_us_ = 0;
       // Found: look again after a while, since addresses may change.
-      confirm();
       co_await base::sleep_for(reactor_, kLookAgainUs);
       continue;
     }
@@ -494,6 +510,7 @@ Task<void> Formation::keep_known() {
     }
     is_copy_since_us_ = 0;
     // It may serve: nobody has said that it was removed.
+    if (!confirmed_) co_await catch_up();
     confirm();
     if (!known_as_is() && !meta_.snapshot()->cluster_id.is_nil()) {
       PutNode command{options_.self, token_seed_};

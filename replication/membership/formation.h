@@ -103,6 +103,7 @@ class Formation {
   void serve_identify(const RpcContext& context, BytesView body, RpcNode::Reply reply) const;
   Introduction introduction(HostId to) const;
   Result<void> learn_members(BytesView answer);
+  Task<void> catch_up();
   void confirm();
   void be_removed(const std::string& by);
   /// Within two seconds, then every ten.
@@ -132,8 +133,9 @@ class Formation {
   };
   std::map<Endpoint, LeftAlone> left_alone_;
   base::MonotonicUs waiting_since_us_ = 0, next_log_us_ = 0;  // 0: it waits for nobody
-  std::string copy_of_;                                       // what was said to a copy
-  base::MonotonicUs is_copy_since_us_ = 0;                    // 0: nobody has said so
+  MetaIndex members_applied_;  // what a member had applied when it was asked; 0: none was
+  std::string copy_of_;        // what was said to a copy
+  base::MonotonicUs is_copy_since_us_ = 0;  // 0: nobody has said so
   bool host_stored_ = false;
   bool confirmed_ = false, removed_ = false;
   base::TaskGroup tasks_;

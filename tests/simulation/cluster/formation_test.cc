@@ -5,6 +5,7 @@
 
 #include "replication/meta/voter_policy.h"
 #include "tests/simulation/support/sim_cluster.h"
+#include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
 
@@ -154,6 +155,26 @@ TEST_CASE("a restarted node keeps its host id and may come back elsewhere") {
         },
         10'000'000));
     CHECK(cluster[0].state()->nodes.size() == 3);
+  }
+}
+
+TEST_CASE("a node that was away serves when it knows what the members know") {
+  for (const bool hears_a_leader : {true, false}) {
+    SimCluster cluster(5, 3);
+    World& world = cluster.world();
+    REQUIRE(cluster.form(30'000'000));
+    world.run_for(5'000'000);
+    cluster[2].kill();
+    bool created = false;
+    cluster[0].spawn(create_table(&cluster[0], 0, &created));
+    REQUIRE(world.run_until([&] { return created; }, 10'000'000));
+    if (!hears_a_leader) cluster.network().hold(replication::Verb::kRaft, cluster[2].endpoint());
+    cluster[2].start();
+    const int64_t began_us = world.now_us();
+    REQUIRE(world.run_until([&] { return cluster[2].is_ready(); }, 10'000'000));
+    const int64_t took_us = world.now_us() - began_us;
+    CHECK((took_us < 1'000'000) == hears_a_leader);
+    CHECK(cluster[2].state()->tables.size() == (hears_a_leader ? 1 : 0));
   }
 }
 
