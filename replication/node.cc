@@ -163,6 +163,11 @@ ReplicationNode::~ReplicationNode() {
 
 /// The next life must not begin before what this one has stamped. Not synced: a power cut takes
 /// what the last second has stamped, too.
+std::string ReplicationNode::refusal(HostId host) const {
+  const auto place = rpc_.peer(host);
+  return place && options_.refusal ? options_.refusal(*place) : "";
+}
+
 void ReplicationNode::keep_time() {
   keep_timer_ = environment_.reactor.call_at(environment_.reactor.now_us() + kKeepTimeUs,
                                              [this] { keep_time(); });

@@ -169,6 +169,8 @@ class ReplicationNode {
   /// Shared by all shards.
   HybridClock& clock() { return clock_; }
   const NodeOptions& options() const { return options_; }
+  /// Why this node and that one refuse each other, as far as this one has heard; "": they do not.
+  std::string refusal(HostId host) const;
   /// Pure; see MoveRunner::balance_plan().
   std::vector<BalanceChange> balance_plan(const MetaState& state) const {
     return moves_.balance_plan(state);

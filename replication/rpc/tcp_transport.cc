@@ -470,9 +470,11 @@ class TcpTransportImpl final : public TcpTransport {
       if (oldest == arrivals_.end()) return;
       oldest->second->close();
       arrivals_.erase(oldest);
-      refused("too many others", options_.credentials != nullptr
-                                     ? "TLS handshakes that do not end"
-                                     : "connections that do not show the cluster's secret");
+      shared_->say_refused("too many others",
+                           options_.credentials != nullptr
+                               ? "TLS handshakes that do not end"
+                               : "connections that do not show the cluster's secret",
+                           reactor_.now_us());
     }
     error_code ignored;
     const std::string from = socket.remote_endpoint(ignored).address().to_string();
@@ -489,23 +491,13 @@ class TcpTransportImpl final : public TcpTransport {
         [this, number, from, shared = shared_](Result<Arrived> arrived) {
           if (shared->closed) return;
           arrivals_.erase(number);
-          if (!arrived) return refused(from, arrived.error().message);
+          if (!arrived)
+            return shared->say_refused(from, arrived.error().message, shared->reactor->now_us());
           const auto verb = static_cast<Verb>(arrived->first[kFirstVerbAt]);
           give(std::move(*arrived), verb);
         });
     arrivals_.emplace(number, arrival);
     arrival->start();
-  }
-
-  /// Anybody can make us write this line: five a second.
-  void refused(const std::string& from, const std::string& why) {
-    const base::MonotonicUs now_us = reactor_.now_us();
-    if (!refused_us_ || now_us >= *refused_us_ + 1'000'000) {
-      refused_us_ = now_us;
-      refused_said_ = 0;
-    }
-    if (++refused_said_ > 5) return;
-    logger_.warn("internode connection refused from={} reason={}", from, why);
   }
 
   void take(tcp::socket socket, std::unique_ptr<base::TlsSession> session = nullptr,
@@ -532,8 +524,6 @@ class TcpTransportImpl final : public TcpTransport {
   std::unordered_set<std::shared_ptr<Arriving>> arriving_;
   std::map<uint64_t, std::shared_ptr<Arrival>> arrivals_;  // oldest first
   uint64_t next_arrival_ = 0;
-  std::optional<base::MonotonicUs> refused_us_;
-  int refused_said_ = 0;  // since then
   const std::shared_ptr<size_t> failing_peers_ = std::make_shared<size_t>(0);
   std::vector<Outgoing*> dirty_;
   bool flush_asked_ = false;

@@ -272,9 +272,12 @@ Readiness AdminService::measure() const {
     for (const HostId host : driver->core().configuration().voters) voters.push_back(host);
     leader_known = driver->core().leader().has_value();
   }
-  return measure_readiness(*state, parts_.node.self(), voters, leader_known, [this](HostId host) {
-    return host == parts_.node.self() || parts_.node.meta().is_live(host);
-  });
+  return measure_readiness(
+      *state, parts_.node.self(), voters, leader_known,
+      [this](HostId host) {
+        return host == parts_.node.self() || parts_.node.meta().is_live(host);
+      },
+      [this](HostId host) { return parts_.node.refusal(host); });
 }
 
 // Gauges of stores read statistics_, which only this request refreshes: the stores' own numbers

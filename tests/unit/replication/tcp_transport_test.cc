@@ -273,6 +273,22 @@ TEST_CASE("a connection that is refused again and again is logged once a minute"
   CHECK(log->lines[2].ends_with("not_logged_before=19"));
 }
 
+TEST_CASE("who does not show the cluster's secret is logged once a minute, too") {
+  Loop loop;
+  const auto log = std::make_shared<KeptLines>();
+  base::Random random(1);
+  const auto secret = std::make_shared<ClusterSecret>();
+  secret->secret.text = "the secret of our cluster";
+  TcpTransportOptions options;
+  options.listen_port = 0;
+  options.secret = secret;
+  options.random = &random;
+  const auto opened = TcpTransport::open(loop.io, loop.reactor, options, Logger(log, "rpc"));
+  REQUIRE(opened);
+  for (int i = 0; i < 20; ++i) CHECK(is_shown_out(loop, **opened, "GET / HTTP/1.1\r\n\r\n"));
+  CHECK(log->lines.size() == 1);
+}
+
 TEST_CASE("a transport may be destroyed with everything under way") {
   Loop loop;
   auto b = loop.open();

@@ -88,6 +88,25 @@ TEST_CASE("readiness: members that are away are counted by what they are needed 
   CHECK(live_but({hosts[0]}).replaced.empty());
   CHECK(measure_readiness({}, hosts.front(), {}, false, [](HostId) { return true; }).obstacles() ==
         std::vector<std::string>{"this node is in no cluster yet: its log says what it waits for"});
+  // Who answers with a refusal is there: nothing is given up, whatever is missing.
+  const auto none_speaks = [&](std::vector<HostId> refusing) {
+    return measure_readiness(
+        state, hosts.front(), hosts, false, [&](HostId host) { return host == hosts.front(); },
+        [refusing](HostId host) -> std::string {
+          return std::ranges::count(refusing, host) != 0 ? "its secret is another one" : "";
+        });
+  };
+  CHECK(none_speaks({}).obstacles().at(0).find("recover-metadata") != std::string::npos);
+  const auto told = none_speaks({hosts[1], hosts[2]}).obstacles();
+  REQUIRE(told.size() == 2);
+  CHECK(told[0] ==
+        "this node and 2 of 3 nodes refuse each other: its secret is another one (10.0.0.2 "
+        "10.0.0.3)");
+  CHECK(told[1].find("no quorum: 1 of 3") == 0);
+  CHECK(told[1].find("tetractl") == std::string::npos);
+  CHECK(std::ranges::count(none_speaks({hosts[1]}).warnings(),
+                           "this node and 1 of 3 nodes refuse each other: its secret is another "
+                           "one (10.0.0.2)") == 1);
   state.nodes[hosts[0]].state = replication::NodeState::kRemoved;
   CHECK(live_but({hosts[0]}).nodes == 2);
   CHECK(live_but({hosts[0]}).away.empty());
