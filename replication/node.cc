@@ -28,6 +28,7 @@ MembershipOptions membership_options(const NodeOptions& options,
   membership.start_number = options.start_number != 0 ? options.start_number : any;
   membership.start_numbers_rise = options.start_number != 0;
   membership.nonce = options.nonce;
+  membership.is_open = options.is_open;
   membership.whole = environment.whole;
   return membership;
 }

@@ -191,7 +191,7 @@ void AdminService::answer_health(const HttpRequest&, Respond respond) {
   const std::string text = health();
   std::string body = text + "\n";
   if (parts_.complaints)
-    for (const std::string& line : parts_.complaints()) body += line + "\n";
+    for (const std::string& line : parts_.complaints(false)) body += line + "\n";
   for (const std::string& line : disk_lines(false)) body += line + "\n";
   for (const std::string& line : behind_lines(false)) body += line + "\n";
   const int64_t oldest_s = parts_.node.batches().oldest_age_us() / 1'000'000;
@@ -233,6 +233,8 @@ std::string AdminService::health() const {
 
 std::vector<std::string> AdminService::warnings() const {
   std::vector<std::string> lines = measure().warnings();
+  if (parts_.complaints)
+    for (std::string& line : parts_.complaints(true)) lines.push_back(std::move(line));
   for (std::string& line : disk_lines(true)) lines.push_back(std::move(line));
   for (std::string& line : behind_lines(true)) lines.push_back(std::move(line));
   if (parts_.health() == "serving" && !parts_.controls->serves_clients())

@@ -47,8 +47,8 @@ class AdminService {
     std::string version;
     std::string token, token_file;      // what orders must carry, and where it is to be read
     std::string address = "127.0.0.1";  // where all of the service is reached
-    /// What an operator should know although the node serves, a line each.
-    std::function<std::vector<std::string>()> complaints = {};
+    /// What an operator should know although the node serves, a line each; `of_all`: also of others.
+    std::function<std::vector<std::string>(bool of_all)> complaints = {};
     /// Reads certificates again; answers with a line for each.
     std::function<void(std::function<void(bool is_well, std::vector<std::string> lines)>)>
         reload_certificates = {};

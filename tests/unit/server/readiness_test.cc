@@ -53,6 +53,23 @@ TEST_CASE("a cluster that loses nodes says what it cannot do any more") {
   CHECK(get(node, "/ready").body == "starting\n");
 }
 
+TEST_CASE("nodes tell one another that they ask clients for no password") {
+  tests::AdminNode node(3);
+  const auto open = [&] { return node.cluster[0].node().membership().open_hosts(); };
+  CHECK(open().empty());
+  node.cluster[2].options().is_open = true;
+  node.cluster[2].kill();
+  node.cluster[2].start();
+  node.cluster.world().run_for(10'000'000);
+  CHECK(open() == std::vector<HostId>{node.cluster[2].node().self()});
+  node.cluster[2].kill();
+  node.cluster.world().run_for(30'000'000);
+  CHECK(open().empty());
+  node.complaints = {"10.0.0.3 asks nobody for a password"};
+  const auto warnings = nlohmann::json::parse(get(node, "/status").body).at("warnings");
+  CHECK(std::ranges::count(warnings, nlohmann::json(node.complaints[0])) == 1);
+}
+
 TEST_CASE("readiness: members that are away are counted by what they are needed for") {
   replication::MetaState state;
   std::vector<HostId> hosts;
