@@ -167,6 +167,7 @@ class ReplicationNode {
   BatchService& batches() { return batches_; }
   MergeRunner& merges() { return merges_; }
   Membership& membership() { return membership_; }
+  const Formation& formation() const { return formation_; }
   /// Shared by all shards.
   HybridClock& clock() { return clock_; }
   const NodeOptions& options() const { return options_; }

@@ -79,6 +79,13 @@ class Formation {
             MetaServiceImpl& meta, NodeIdentity identity, FormationOptions options, Logger logger);
   ~Formation();
   void start() { tasks_.spawn(run()); }
+  /// Seeds of the options that are of another cluster than this node, as they have said last, with
+  /// the name and id of theirs.
+  const std::map<Endpoint, std::string>& foreign_seeds() const { return foreign_seeds_; }
+  /// The options name seeds, and this node is none of them: it is meant to be with others.
+  bool is_told_to_join() const {
+    return !options_.seeds.empty() && other_seeds().size() == options_.seeds.size();
+  }
 
  private:
   /// How asking to be taken in, or to be known again, has ended.
@@ -96,6 +103,9 @@ class Formation {
   Task<Result<Bytes>> ask(Endpoint seed, Verb verb, Bytes body);
   Task<Result<bool>> join_through(std::vector<Endpoint> members, bool all_answered);
   Task<Result<void>> begin_joined(Uuid cluster_id);
+  /// Asks seeds that are no members who they are, each at most once a minute.
+  Task<void> look_at_seeds();
+  void note_seed(const Endpoint& seed, const Introduction& said);
   Task<Asked> ask_to_be_known();
   Task<Result<void>> write_identity(std::vector<storage::LocalLog::Operation> with);
   Task<void> keep_known();
@@ -131,6 +141,9 @@ class Formation {
     base::MonotonicUs until_us = 0, said_us = 0;
   };
   std::map<Endpoint, LeftAlone> left_alone_;
+  std::map<Endpoint, std::string> foreign_seeds_;
+  std::map<Endpoint, base::MonotonicUs> looked_at_us_;        // seeds
+  std::map<Endpoint, base::MonotonicUs> mistaken_said_us_;    // by the place of a member
   base::MonotonicUs waiting_since_us_ = 0, next_log_us_ = 0;  // 0: it waits for nobody
   bool host_stored_ = false;
   bool confirmed_ = false, removed_ = false;

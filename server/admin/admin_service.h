@@ -200,6 +200,9 @@ class AdminService {
   /// "serving", "serving, no quorum", or what the node does instead.
   std::string health() const;
   Readiness measure() const;
+  /// Of seeds that are of another cluster. `obstacles`: only where this node cannot be what it is meant
+  /// to be.
+  std::vector<std::string> foreign_lines(bool obstacles) const;
   /// What an operator should know of the whole cluster, and of what was ordered of this node.
   std::vector<std::string> warnings() const;
   /// A small page for a browser.

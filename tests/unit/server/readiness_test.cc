@@ -53,6 +53,41 @@ TEST_CASE("a cluster that loses nodes says what it cannot do any more") {
   CHECK(get(node, "/ready").body == "starting\n");
 }
 
+TEST_CASE("a node alone whose seeds are of another cluster is not ready, and says how to join") {
+  tests::AdminNode node;
+  auto& other = node.cluster.add();
+  other.options().seeds.clear();
+  other.start();
+  REQUIRE(node.cluster.world().run_until([&] { return other.is_ready(); }, 10'000'000));
+  const auto seeds_are = [&](std::vector<replication::Endpoint> seeds) {
+    node.cluster[0].kill();
+    node.cluster[0].options().seeds = std::move(seeds);
+    node.cluster[0].start();
+    node.serve();
+    node.cluster.world().run_for(20'000'000);
+  };
+  const auto warnings = [&] {
+    return nlohmann::json::parse(get(node, "/status").body).at("warnings");
+  };
+  CHECK(get(node, "/ready").body == "ready\n");
+  seeds_are({other.endpoint()});
+  const auto ready = get(node, "/ready");
+  CHECK(ready.status == 503);
+  CHECK(ready.body ==
+        fmt::format("seed 127.0.0.2:7000 is of another cluster, 'Tetrad' {}; this node is alone in "
+                    "'Tetrad' {}: to join the seed's, stop this node, empty its data directory "
+                    "(what was written here is lost) and start it again\n",
+                    other.state()->cluster_id.to_string(),
+                    node.cluster[0].state()->cluster_id.to_string()));
+  REQUIRE(warnings().size() == 1);
+  CHECK(warnings().at(0).get<std::string>() + "\n" == ready.body);
+  CHECK(get(node, "/health").body == "serving\n");
+  // One that is a seed itself is where it should be.
+  seeds_are({node.cluster[0].endpoint(), other.endpoint()});
+  CHECK(get(node, "/ready").body == "ready\n");
+  CHECK(warnings().size() == 1);
+}
+
 TEST_CASE("nodes tell one another that they ask clients for no password") {
   tests::AdminNode node(3);
   const auto open = [&] { return node.cluster[0].node().membership().open_hosts(); };
