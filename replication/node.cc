@@ -66,6 +66,7 @@ FormationOptions formation_options(const NodeOptions& options, HostId host,
   formation.member = std::move(member);
   formation.removed = std::move(removed);
   formation.refusal = options.refusal;
+  formation.is_reached = options.is_reached;
   return formation;
 }
 

@@ -125,6 +125,8 @@ struct NodeOptions {
   std::function<void()> removed;
   /// Why this node and the one there refuse each other; "": it is not known. Null: it never is.
   std::function<std::string(const Endpoint&)> refusal = nullptr;
+  /// Whether something takes connections there. Null: it is not known.
+  std::function<bool(const Endpoint&)> is_reached = nullptr;
 };
 
 /// The first shard of a node, with everything of which a node has one: the metadata group,

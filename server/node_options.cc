@@ -81,6 +81,9 @@ replication::NodeOptions NodeImpl::node_options() {
   out.refusal = [this](const replication::Endpoint& peer) {
     return shards_[0]->transport->refusal(peer);
   };
+  out.is_reached = [this](const replication::Endpoint& peer) {
+    return shards_[0]->transport->is_reached(peer);
+  };
   out.renew_store = [this](uint32_t store) {
     reactors_[0]->post_from_any_thread([this, store] { renew_store(store); });
   };

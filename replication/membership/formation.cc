@@ -559,9 +559,28 @@ Introduction Formation::introduction(HostId to) const {
   return own;
 }
 
-void Formation::serve_identify(const RpcContext&, BytesView body, RpcNode::Reply reply) const {
+void Formation::note_mistaken(const Endpoint& from, HostId asks) {
+  const MetaSnapshot state = meta_.snapshot();
+  for (const auto& [host, node] : state->nodes) {
+    if (host == asks || node.state == NodeState::kRemoved || !meta_.is_live(host) ||
+        make_endpoint(node.address, node.internode_port) != from)
+      continue;
+    const base::MonotonicUs now_us = reactor_.now_us();
+    const auto [said_us, is_new] = mistaken_said_us_.try_emplace(from, now_us);
+    if (!is_new && now_us < said_us->second + kSayAgainUs) return;
+    said_us->second = now_us;
+    logger_.warn(
+        "a node asks to be answered where another one is: its broadcast_address is not its own "
+        "host={} says={} host_there={}",
+        asks.to_string(), from, host.to_string());
+    return;
+  }
+}
+
+void Formation::serve_identify(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   const auto who = decode_introduction(body);
   if (!who) return reply.error(who.error());
+  note_mistaken(context.from_endpoint, who->host);
   // Until its host id is on disk it may come back as another.
   if (!host_stored_) return reply.error(Error(ErrorCode::kBootstrapping, "this node starts"));
   reply.ok(encode_introduction(introduction(who->host)));

@@ -68,6 +68,8 @@ struct FormationOptions {
   std::function<void()> removed;
   /// Why this node and the one there refuse each other; "": it is not known. Null: it never is.
   std::function<std::string(const Endpoint&)> refusal = nullptr;
+  /// Whether something takes connections there. Null: it is not known.
+  std::function<bool(const Endpoint&)> is_reached = nullptr;
 };
 
 /// Makes the node a member of a cluster: founds one, joins one, or comes back to its own. Belongs
@@ -110,13 +112,15 @@ class Formation {
   Task<Result<void>> write_identity(std::vector<storage::LocalLog::Operation> with);
   Task<void> keep_known();
   Task<void> serve_join(Bytes body, RpcContext context, RpcNode::Reply reply);
-  void serve_identify(const RpcContext& context, BytesView body, RpcNode::Reply reply) const;
+  void serve_identify(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  /// Answers to who asks go to another member: the log of who knows both says so.
+  void note_mistaken(const Endpoint& from, HostId asks);
   Introduction introduction(HostId to) const;
   Result<void> learn_members(BytesView answer);
   void confirm();
   void be_removed(const std::string& by);
   /// Within two seconds, then every ten.
-  void log_waiting(const std::string& what_for);
+  void log_waiting(const std::string& what_for, bool needs_order = false);
   /// Skips a seed that cannot help now for a while; logs the reason once a minute.
   void leave_alone(const Endpoint& seed, const std::string& why);
   Bytes join_request() const;

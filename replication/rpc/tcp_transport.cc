@@ -342,10 +342,13 @@ class TcpTransportImpl final : public TcpTransport {
   }
 
   std::string refusal(const Endpoint& peer) const override {
-    const auto found = peers_.find(peer);
-    if (found == peers_.end()) return "";
-    const auto& control = found->second[static_cast<size_t>(Lane::kControl)];
-    return control ? control->refused_for() : "";
+    const Outgoing* const control = control_lane(peer);
+    return control != nullptr ? control->refused_for() : "";
+  }
+
+  bool is_reached(const Endpoint& peer) const override {
+    const Outgoing* const control = control_lane(peer);
+    return control != nullptr && control->is_reached();
   }
 
   void set_receive_handler(ReceiveHandler handler) override {
@@ -366,6 +369,13 @@ class TcpTransportImpl final : public TcpTransport {
   }
 
  private:
+  /// Null: nothing was to be sent over it.
+  const Outgoing* control_lane(const Endpoint& peer) const {
+    const auto found = peers_.find(peer);
+    return found == peers_.end() ? nullptr
+                                 : found->second[static_cast<size_t>(Lane::kControl)].get();
+  }
+
   std::shared_ptr<Outgoing> make_outgoing(const Endpoint& to, Lane lane) {
     auto made =
         std::make_shared<Outgoing>(io_, reactor_, to, lane, options_, failing_peers_, logger_);
