@@ -153,7 +153,7 @@ def fill():
 
 def cluster_verbs():
     case("status", r"^Datacenter: \S+\n=+\nStatus=Up/Down\n\|/ State=Normal/Leaving/Joining/Moving\n"
-                   r"--  Address +Load +Tokens +Owns \(effective\) +Host ID +Rack .*\n(UN  %s\.\d+ .*\n){3}" % re.escape(PREFIX))
+                   r"--  Address +Load +Tokens +Owns \(effective\) +Host ID +Rack *\n(UN  %s\.\d+ .* rack\d *\n){3}\nOwns is the node's part of all bytes" % re.escape(PREFIX))
     case("status ks", r"^UN  \S+ +\S+ \S+ +16 +100\.0%")
     case("status nosuch", "there is no keyspace nosuch", 1)
     case("ring ks", r"^Address +Rack +Status +State +Load +Owns +Token\n(\S+ +\S+ +Up +Normal +.* -?\d+\n){48}")
@@ -173,7 +173,7 @@ def cluster_verbs():
     case("getendpoints ks t x", "Unable to make int from 'x'", 1)
     case("getendpoints ks nosuch 1", "there is no table ks.nosuch", 1)
     case("getseeds", r"\ACurrent list of seed node IPs, excluding the current node's IP:( %s\.\d+){2}\n\Z" % re.escape(PREFIX))
-    case("getdefaultrf", r"\A1\n\Z")
+    case("getdefaultrf", r"\A3\n\Z")
     case("partitions ks t", r"^keyspace +table +id ")
     for line, has in ("status", "nodes"), ("ring", "token"), ("describering ks", "replicas"), ("gossipinfo", "host_id"), (
             "partitions", "id"), ("describecluster", "schema_version"):
@@ -726,8 +726,8 @@ def killed_while_leaving():
     """A node that dies with replicas to move has not left, and nobody says so. Nothing moves while a third node is down."""
     last = "%s.%d" % (PREFIX, NODES)
     up("--kill", str(NODES - 1))
-    down = lambda: re.search(r"^DN  \S+ +\d\S* \S+ +16 +\S+ +\S+ +\S+ +\? +\d", tetractl("status").stdout, re.M)  # noqa: E731
-    check("of a node that is down the last load is told, of its stores nothing", wait_for(down, 30), tetractl("status").stdout)
+    down = lambda: re.search(r"^DN  \S+ +\d\S* \S+ +16 +\S+ +\S+ +\S+ *$", tetractl("status").stdout, re.M)  # noqa: E731
+    check("of a node that is down the last load is told", wait_for(down, 30), tetractl("status").stdout)
     order = subprocess.Popen([BIN + "/tetractl", "-h", last, "decommission", "--force"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = order.stdout.readline()
     check("decommission waits for replicas to move", re.fullmatch(r"replicas to move: [1-9]\d*\n", line), line)

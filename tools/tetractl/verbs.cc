@@ -68,7 +68,7 @@ std::vector<Verb> cluster_verbs() {
       Verb("getseeds", "The seeds of this node, without itself")
           .asks_for("/info")
           .shown_by(print_seeds),
-      Verb("getdefaultrf", "The replication factor of a keyspace that names none")
+      Verb("getdefaultrf", "Replicas that a row has in this node's data centre: min(4, nodes)")
           .asks_for("/info")
           .shown_by(print_default_factor),
       Verb("partitions", "Physical partitions: ranges, replicas, sizes")
