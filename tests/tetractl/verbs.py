@@ -722,6 +722,27 @@ def without_a_node():
     check("every verb is called with --json", not set(verbs) - json_verbs - no_json, sorted(set(verbs) - json_verbs - no_json))
 
 
+def lost():
+    """Two of three are down: what that may cost is told by table, and each physical partition on demand."""
+    others = ["%s.%d" % (PREFIX, number) for number in range(2, NODES + 1)]
+    for number in range(2, NODES + 1):
+        up("--kill", str(number))
+    order = ["remove-lost-nodes", *others]
+    refused = lambda: "  ks.t: " in tetractl(*order).stdout  # noqa: E731
+    check("both count as dead", wait_for(refused, 60))
+    said = tetractl(*order)
+    counts = dict(re.findall(r"^  (\S+): (\d+) physical partitions$", said.stdout, re.M))
+    check("a line for each table", said.returncode == 1 and "ks.t" in counts and "tokens" not in said.stdout, said.stdout)
+    each = re.findall(r"^  (\S+): physical partition \d+, tokens ", tetractl(*order, "--verbose").stdout, re.M)
+    check("--verbose names what is counted", {name: each.count(name) for name in counts} == {name: int(n) for name, n in counts.items()}, counts)
+    answer = json.loads(tetractl(*order, "--json").stdout)
+    check("--json has both", len(answer["may_have_lost"]) == sum(answer["in_doubt_by_table"].values()) == answer["in_doubt"], answer)
+    for number in range(2, NODES + 1):
+        up("--start", str(number))
+    whole = lambda: all(node["live"] for node in json.loads(tetractl("status", "--json").stdout)["nodes"])  # noqa: E731
+    check("all three are back", wait_for(whole, 60))
+
+
 def killed_while_leaving():
     """A node that dies with replicas to move has not left, and nobody says so. Nothing moves while a third node is down."""
     last = "%s.%d" % (PREFIX, NODES)
@@ -792,6 +813,7 @@ def main():
         answers_of_others()
         words_of_nodetool()
         cluster.shutdown()
+        lost()
         killed_while_leaving()
         leaving()
         without_a_node()
