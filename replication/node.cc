@@ -217,9 +217,10 @@ void ReplicationNode::register_metrics() {
       "tetrad_replication_balance_moves_total",
       "Tablets this node, as that leader, has begun to move so that nodes hold equal parts.", "",
       moves_.metrics().balanced);
-  metrics.add("tetrad_replication_balance_bytes_total",
-              "What those moves are to copy, by the sizes known when they began.", "",
-              moves_.metrics().balanced_bytes);
+  metrics.add(
+      "tetrad_replication_balance_bytes_total",
+      "Bytes that moves of tablets for balance are to copy, by the sizes known when they began.",
+      "", moves_.metrics().balanced_bytes);
   metrics.add("tetrad_replication_merges_total",
               "Pairs of tablets that this node, as that leader or by order, has merged.", "",
               merges_.metrics().merged);
