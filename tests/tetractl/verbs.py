@@ -165,7 +165,7 @@ def cluster_verbs():
     case("describering ks t", r"^Schema Version:[0-9a-f-]{36}\nTokenRange: \n\tTokenRange\(start_token:-?\d+, end_token:-?\d+, "
                               r"endpoints:\[(\S+, ){2}\S+\], rpc_endpoints:")
     case("describering nosuch", "there is no keyspace", 1)
-    case("gossipinfo", r"^/%s\n(  .*\n)*  STATUS:NORMAL\n" % re.escape(FIRST))
+    case("gossipinfo", r"^/%s\n(  .*\n)*  STATUS:NORMAL\n(  .*\n)*  RELEASE_VERSION:5\.\d" % re.escape(FIRST))
     for key in "5", "-5":
         case("getendpoints ks t " + key, r"\A(%s\.\d\n){3}\Z" % re.escape(PREFIX))
     case("getendpoints ks u a:1", r"^" + re.escape(PREFIX))
@@ -664,6 +664,9 @@ def lines_of_words():
     case("split", "id is missing", 2)
     case("merge", "id is missing", 2)
     case("", "a command is missing", 2)
+    case("status -h", r"^tetractl status \[keyspace\]")
+    case("-h", "-h needs a value: HOST", 2)
+    case("status --timeout", "--timeout needs a value: SECONDS", 2)
     case("help flush", r"^tetractl flush \[keyspace\] \[tables...\]")
     case("flush --help", r"^tetractl flush")
     case("--version", r"^tetractl \d")

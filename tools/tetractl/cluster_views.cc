@@ -214,16 +214,20 @@ int show_gossip(AdminClient& node, const Invocation& call) {
     return 0;
   }
   const std::string schema = cell_text(node.fact("/describe-cluster").at("schema_version"));
+  // As drivers read it; all nodes speak alike.
+  const std::string release = cell_text(node.fact("/info").at("release_version"));
   for (const auto& one : status.at("nodes")) {
     std::string state = one.at("state").get<std::string>();
     for (char& c : state) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     const std::string address = cell_text(one.at("address"));
     fmt::print(
         "/{}\n  LIVE:{}\n  STATUS:{}\n  LOAD:{}\n  SCHEMA:{}\n  DC:{}\n  RACK:{}\n"
-        "  RELEASE_VERSION:{}\n  RPC_ADDRESS:{}\n  HOST_ID:{}\n  NATIVE_ADDRESS_AND_PORT:{}:{}\n",
+        "  RELEASE_VERSION:{}\n  TETRAD_VERSION:{}\n  RPC_ADDRESS:{}\n  HOST_ID:{}\n  "
+        "NATIVE_ADDRESS_AND_PORT:{}:{}\n",
         address, cell_text(one.at("live")), state, known_text(one.at("bytes")), schema,
-        cell_text(one.at("data_center")), cell_text(one.at("rack")), cell_text(one.at("version")),
-        address, cell_text(one.at("host_id")), address, cell_text(one.at("native_port")));
+        cell_text(one.at("data_center")), cell_text(one.at("rack")), release,
+        cell_text(one.at("version")), address, cell_text(one.at("host_id")), address,
+        cell_text(one.at("native_port")));
   }
   return 0;
 }
