@@ -28,6 +28,7 @@ MembershipOptions membership_options(const NodeOptions& options,
   membership.start_number = options.start_number != 0 ? options.start_number : any;
   membership.start_numbers_rise = options.start_number != 0;
   membership.nonce = options.nonce;
+  membership.is_open = options.is_open;
   membership.whole = environment.whole;
   return membership;
 }
@@ -65,6 +66,7 @@ FormationOptions formation_options(const NodeOptions& options, HostId host,
   formation.member = std::move(member);
   formation.removed = std::move(removed);
   formation.refusal = options.refusal;
+  formation.is_reached = options.is_reached;
   return formation;
 }
 
@@ -164,6 +166,11 @@ ReplicationNode::~ReplicationNode() {
 
 /// The next life must not begin before what this one has stamped. Not synced: a power cut takes
 /// what the last second has stamped, too.
+std::string ReplicationNode::refusal(HostId host) const {
+  const auto place = rpc_.peer(host);
+  return place && options_.refusal ? options_.refusal(*place) : "";
+}
+
 void ReplicationNode::keep_time() {
   keep_timer_ = environment_.reactor.call_at(environment_.reactor.now_us() + kKeepTimeUs,
                                              [this] { keep_time(); });
@@ -211,9 +218,10 @@ void ReplicationNode::register_metrics() {
       "tetrad_replication_balance_moves_total",
       "Tablets this node, as that leader, has begun to move so that nodes hold equal parts.", "",
       moves_.metrics().balanced);
-  metrics.add("tetrad_replication_balance_bytes_total",
-              "What those moves are to copy, by the sizes known when they began.", "",
-              moves_.metrics().balanced_bytes);
+  metrics.add(
+      "tetrad_replication_balance_bytes_total",
+      "Bytes that moves of tablets for balance are to copy, by the sizes known when they began.",
+      "", moves_.metrics().balanced_bytes);
   metrics.add("tetrad_replication_merges_total",
               "Pairs of tablets that this node, as that leader or by order, has merged.", "",
               merges_.metrics().merged);

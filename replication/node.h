@@ -81,6 +81,7 @@ struct NodeOptions {
   uint64_t start_number = 0;
   /// Random, of this life alone; 0: other nodes do not know its lives apart by it.
   uint64_t nonce = 0;
+  bool is_open = false;  // it asks clients for no password, and tells the others
   /// The newest that this node reads; tests make an older program of it.
   ClusterFormat format = kFormatNewest;
   std::vector<Endpoint> seeds;
@@ -124,6 +125,8 @@ struct NodeOptions {
   std::function<void()> removed;
   /// Why this node and the one there refuse each other; "": it is not known. Null: it never is.
   std::function<std::string(const Endpoint&)> refusal = nullptr;
+  /// Whether something takes connections there. Null: it is not known.
+  std::function<bool(const Endpoint&)> is_reached = nullptr;
 };
 
 /// The first shard of a node, with everything of which a node has one: the metadata group,
@@ -166,9 +169,12 @@ class ReplicationNode {
   BatchService& batches() { return batches_; }
   MergeRunner& merges() { return merges_; }
   Membership& membership() { return membership_; }
+  const Formation& formation() const { return formation_; }
   /// Shared by all shards.
   HybridClock& clock() { return clock_; }
   const NodeOptions& options() const { return options_; }
+  /// Why this node and that one refuse each other, as far as this one has heard; "": they do not.
+  std::string refusal(HostId host) const;
   /// Pure; see MoveRunner::balance_plan().
   std::vector<BalanceChange> balance_plan(const MetaState& state) const {
     return moves_.balance_plan(state);

@@ -2,9 +2,14 @@
 // What gets most work: keys as this node's replicas count them, and advice made of them and of what
 // heartbeats say of physical partitions.
 #include <cmath>
+#include <set>
 
+#include "replication/throughput/throughput_holder.h"
+#include "server/admin/ownership.h"
 #include "server/hot_keys.h"
+#include "server/load_advice.h"
 #include "server/shard_views.h"
+#include "storage/row/row_weight.h"
 
 namespace tetrad::server {
 namespace {
@@ -14,10 +19,8 @@ using cql::VirtualRow;
 using cql::VirtualRows;
 using namespace cql::cells;
 
-// Advice is given on what is worth a change.
-constexpr uint64_t kAdviceRuPerSLeast = 100;
 constexpr double kAdviceKeyShareLeast = 0.5;  // of its physical partition's work
-constexpr double kAdviceSkewLeast = 2;        // the busiest partition's work over the mean
+constexpr uint64_t kAdviceUsedPercentLeast = 95;
 
 // A row of system_tetrad.advice, but for the table it is about.
 struct Advice {
@@ -53,8 +56,7 @@ void advise_on_key(const HotKey& key, VirtualRows& rows) {
 void advise_on_table(const replication::MetaService& meta, const replication::TableInfo& table,
                      VirtualRows& rows) {
   const auto& tablets = table.tablets.tablets();
-  uint64_t sum = 0, most = 0;
-  TabletId busiest;
+  std::vector<PartitionLoad> loads;
   for (const auto& tablet : tablets) {
     if (tablet.full)
       rows.push_back(row_of(table.keyspace, table.name,
@@ -63,25 +65,52 @@ void advise_on_table(const replication::MetaService& meta, const replication::Ta
                                          "large as a key may be, and takes no inserts: "
                                          "add a column to the partition key, or delete rows",
                                          tablet.id.value, meta.tablet_bytes(tablet.id))}));
-    const uint64_t ru_per_s = meta.tablet_heat(tablet.id).ru_per_s();
-    sum += ru_per_s;
-    if (ru_per_s > most) {
-      most = ru_per_s;
-      busiest = tablet.id;
-    }
+    loads.push_back({part_of_ring(tablet.range), meta.tablet_heat(tablet.id).ru_per_s()});
   }
-  if (tablets.size() < 2 || most < kAdviceRuPerSLeast) return;
-  const double share = static_cast<double>(most) / static_cast<double>(sum);
-  const double skew = share * static_cast<double>(tablets.size());
-  if (skew < kAdviceSkewLeast) return;
+  const auto hot = hot_partition_of(loads);
+  if (!hot) return;
+  const uint64_t id = tablets[hot->index].id.value;
   rows.push_back(row_of(
       table.keyspace, table.name,
-      {"hot partition", std::to_string(busiest.value), share, most,
+      {"hot partition", std::to_string(id), hot->share, loads[hot->index].ru_per_s,
        fmt::format(
            "physical partition {} gets {:.0f} % of the table's work, {:.1f} times the mean of {}: "
-           "it is split "
-           "where several keys share the work; system_tetrad.hot_keys of its replicas shows them",
-           busiest.value, share * 100, skew, tablets.size())}));
+           "it is split where several keys share the work; system_tetrad.hot_keys of its replicas "
+           "shows them",
+           id, hot->share * 100, hot->skew, tablets.size())}));
+}
+
+/// Of what has a throughput. The counts of a bucket go on for as long as its holder keeps it: that
+/// something is refused now shows in a second that was used up.
+void advise_on_throughput(const replication::MetaService& meta, const replication::TableInfo& table,
+                          VirtualRows& rows) {
+  const bool is_shared = table.throughput.of_keyspace;
+  uint64_t provided = 0, used = 0, refused = 0, full = 0, parts = 0;
+  for (const auto& tablet : table.tablets.tablets()) {
+    const replication::BucketName bucket =
+        replication::bucket_of(table, is_shared ? TabletId() : tablet.id);
+    const uint64_t part = std::max<uint64_t>(bucket.per_s / storage::kWeightOfUnit, 1);
+    const replication::UsedThroughput use = meta.used_throughput(bucket.key);
+    ++parts;
+    provided += part;
+    used += use.used_ru_per_s;
+    refused += use.refused;
+    // A request is refused whole: what is left of a second is less than one.
+    if (use.refused != 0 && use.used_ru_per_s * 100 >= part * kAdviceUsedPercentLeast) ++full;
+    if (is_shared) break;
+  }
+  if (full == 0) return;
+  const std::string where =
+      is_shared ? "the keyspace used up its throughput"
+                : fmt::format("{} of {} physical partitions used up their part of the throughput",
+                              full, parts);
+  rows.push_back(row_of(
+      table.keyspace, is_shared ? std::string_view() : table.name,
+      {"throttled", "", static_cast<double>(used) / static_cast<double>(provided), used,
+       fmt::format("{} in the last second ({} of {} RU/s altogether), and {} requests have been "
+                   "refused with OVERLOADED: provide more, or spread them; "
+                   "system_tetrad.throughput has all figures",
+                   where, used, provided, refused)}));
 }
 
 }  // namespace
@@ -135,8 +164,14 @@ NodeTable advice_table(const NodeViewSources& from) {
                   for (const auto& keys : parts)
                     for (const HotKey& key : keys) advise_on_key(key, rows);
                   const replication::MetaSnapshot state = from.meta().snapshot();
-                  for (const auto& [id, table] : state->tables)
+                  std::set<std::string_view> keyspaces;  // whose tables share a throughput
+                  for (const auto& [id, table] : state->tables) {
                     advise_on_table(from.meta(), *table, rows);
+                    const auto& throughput = table->throughput;
+                    if (throughput.is_limited() &&
+                        (!throughput.of_keyspace || keyspaces.insert(table->keyspace).second))
+                      advise_on_throughput(from.meta(), *table, rows);
+                  }
                   return rows;
                 },
                 std::move(done));

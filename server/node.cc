@@ -414,7 +414,8 @@ Result<void> NodeImpl::open_admin() {
       std::make_unique<CertificateWatch>(tls_, *reactors_[0], pool_, logger_.named("tls"));
   admin_ = std::make_unique<AdminService>(AdminService::Parts{
       *node_, std::move(parts), metrics_, logger_, [this] { return health(); }, kProgramVersion,
-      std::move(token), token_file, addresses_.admin, [this] { return complaints(); },
+      std::move(token), token_file, addresses_.admin,
+      [this](bool of_all) { return complaints(of_all); },
       [this](auto done) { certificates_->reload_now(std::move(done)); }, &serving_,
       snapshots_.get(), life_.start_number,
       [this](std::function<void(std::string, Result<storage::FileCounts>)> done) {

@@ -103,7 +103,7 @@ class NodeImpl final : public Node {
   // What /health, /metrics and the logs are made of.
   uint64_t connections_open() const;
   std::string health() const;
-  std::vector<std::string> complaints() const;
+  std::vector<std::string> complaints(bool of_all) const;
   /// What inserts leave free on the disk of the data.
   struct DiskRoom {
     uint64_t capacity_bytes = 0;

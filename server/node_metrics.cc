@@ -43,9 +43,10 @@ void NodeImpl::register_store_metrics() {
     gauge("tetrad_storage_delayed_write_bytes_per_second",
           "Bytes of writes let through while compactions are behind; 0: all.",
           &storage::StoreStatistics::delayed_write_bytes_per_s);
-    counter("tetrad_storage_writes_paced_microseconds_total",
-            "Time during which writes had to wait for the disk.",
-            &storage::StoreStatistics::writes_paced_us);
+    metrics_.add_counter(
+        "tetrad_storage_writes_paced_seconds_total",
+        "Time during which writes had to wait for the disk.", store,
+        [read = figure_of(&storage::StoreStatistics::writes_paced_us)] { return read() / 1e6; });
     gauge("tetrad_storage_compactions_running", "Compactions that run.",
           &storage::StoreStatistics::compactions_running);
     gauge("tetrad_storage_flushes_running", "Flushes of memtables that run.",
@@ -56,9 +57,10 @@ void NodeImpl::register_store_metrics() {
             &storage::StoreStatistics::corruptions);
     counter("tetrad_storage_scrubbed_files_total", "Table files read to find damage.",
             &storage::StoreStatistics::scrubbed_files);
-    counter("tetrad_storage_scrubbed_bytes_total", "Bytes of them.",
+    counter("tetrad_storage_scrubbed_bytes_total", "Bytes of table files read to find damage.",
             &storage::StoreStatistics::scrubbed_bytes);
-    counter("tetrad_storage_damaged_files_total", "Of them, how many did not read.",
+    counter("tetrad_storage_damaged_files_total",
+            "Table files read to find damage that did not read, or not as they were written.",
             &storage::StoreStatistics::damaged_files);
     metrics_.add_gauge("tetrad_storage_writes_stopped", "1 while the store takes no writes.", store,
                        [this, number = shard->number] {
@@ -76,7 +78,8 @@ void NodeImpl::register_store_metrics() {
             &storage::StoreStatistics::values_written_back);
     gauge("tetrad_storage_vector_graphs", "Graphs of vectors that serve searches.",
           &storage::StoreStatistics::vector_graphs);
-    gauge("tetrad_storage_vector_graph_bytes", "Bytes of them, and of those that are being made.",
+    gauge("tetrad_storage_vector_graph_bytes",
+          "Bytes of graphs of vectors, and of those that are being made.",
           &storage::StoreStatistics::vector_graph_bytes);
     counter("tetrad_storage_vector_graph_searches_total",
             "Searches for near vectors of a tablet that a graph answered.",

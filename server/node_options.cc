@@ -47,6 +47,7 @@ replication::NodeOptions NodeImpl::node_options() {
   // Never 0, which means "none".
   out.nonce = shards_[0]->random.next() | 1;
   out.store_lost = [this](uint32_t store) { store_lost(store); };
+  out.is_open = !has_authentication(options_);
   out.seeds = seeds_;
   out.found = options_.found;
   out.voter_away_us = static_cast<int64_t>(options_.replace_after_s) * 1'000'000;
@@ -79,6 +80,9 @@ replication::NodeOptions NodeImpl::node_options() {
   out.removed = [this] { leave(); };
   out.refusal = [this](const replication::Endpoint& peer) {
     return shards_[0]->transport->refusal(peer);
+  };
+  out.is_reached = [this](const replication::Endpoint& peer) {
+    return shards_[0]->transport->is_reached(peer);
   };
   out.renew_store = [this](uint32_t store) {
     reactors_[0]->post_from_any_thread([this, store] { renew_store(store); });

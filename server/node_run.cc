@@ -21,11 +21,12 @@ namespace tetrad::server {
 namespace {
 constexpr const char* kOutOfCluster = "out of the cluster";
 
-/// Said of a node that takes clients without passwords where roles have them; "": there are none.
-std::string open_door(const cql::RoleSet& roles) {
+/// Said of nodes that take clients without passwords where roles have them; "": there are none.
+std::string open_door(const std::string& who, const cql::RoleSet& roles) {
   if (!roles.has_usable_superuser()) return "";
-  return "this node asks nobody for a password, though a superuser of the cluster has one: who "
-         "reaches it may do everything (option authenticator, the same for all nodes)";
+  return who +
+         " asks nobody for a password, though a superuser of the cluster has one: who reaches it "
+         "may do everything (option authenticator, the same for all nodes)";
 }
 }  // namespace
 
@@ -43,7 +44,7 @@ std::string NodeImpl::health() const {
 }
 
 /// Runs on the first shard, whose schema this is.
-std::vector<std::string> NodeImpl::complaints() const {
+std::vector<std::string> NodeImpl::complaints(bool of_all) const {
   std::vector<std::string> lines;
   if (certificates_ != nullptr) lines = certificates_->complaints();
   if (audit_ != nullptr && !audit_->failure().empty()) {
@@ -52,10 +53,14 @@ std::vector<std::string> NodeImpl::complaints() const {
   }
   const cql::QueryProcessor* const processor = shards_.front()->processor.get();
   if (processor == nullptr || processor->schema() == nullptr) return lines;
-  if (!has_authentication(options_)) {
-    if (auto said = open_door(*processor->schema()->roles()); !said.empty())
+  const auto tell_open = [&](const std::string& who) {
+    if (auto said = open_door(who, *processor->schema()->roles()); !said.empty())
       lines.push_back(std::move(said));
-  }
+  };
+  if (!has_authentication(options_)) tell_open("this node");
+  if (of_all)
+    for (const HostId host : node_->membership().open_hosts())
+      tell_open(node_->meta().snapshot()->address_of(host));
   for (const auto& [key, object] : processor->schema()->unreadable())
     lines.push_back(
         fmt::format("the schema of {} does not read: {}", object.title(), object.reason));
@@ -102,7 +107,8 @@ void NodeImpl::look_at_logins() {
   const cql::SchemaPtr schema = shards_[0]->processor->schema();
   if (schema == nullptr) return;
   if (!has_authentication(options_)) {
-    if (const auto said = open_door(*schema->roles()); !said.empty()) logger_.warn("{}", said);
+    if (const auto said = open_door("this node", *schema->roles()); !said.empty())
+      logger_.warn("{}", said);
   } else if (!schema->roles()->has_usable_superuser()) {
     logger_.warn(
         "no superuser can log in: stop the node and start it with --init-superuser NAME (in a "

@@ -39,9 +39,10 @@ constexpr int64_t kAnswerUs = 100'000;
 constexpr int64_t kTellUs = 1'000'000;
 constexpr int64_t kTakeInUs = 5'000'000;
 constexpr int64_t kKeepKnownUs = 500'000;
-constexpr int64_t kCopyUs =
-    10'000'000;  // longer than a node that was moved is taken for alive where it was
+// Longer than a node that was moved is taken for alive where it was.
+constexpr int64_t kCopyUs = 10'000'000;
 constexpr int64_t kLookAgainUs = 5'000'000;
+constexpr int64_t kSayAgainUs = 60'000'000;
 constexpr size_t kSecretBytes = 32;
 // Of an answer: a bound on what a stranger may make this node remember.
 constexpr uint64_t kMembersMax = 65536;
@@ -353,6 +354,33 @@ Bytes Formation::join_request() const {
 
 // A node that has a cluster.
 
+/// A node that was once started without seeds is a cluster of its own for good, and serves: that its
+/// seeds are of another one is all that shows it.
+Task<void> Formation::look_at_seeds() {
+  std::set<Endpoint> members;
+  for (const auto& [host, node] : meta_.snapshot()->nodes)
+    if (node.state != NodeState::kRemoved)
+      members.insert(make_endpoint(node.address, node.internode_port));
+  for (const Endpoint& seed : other_seeds()) {
+    if (members.contains(seed)) {
+      foreign_seeds_.erase(seed);
+      continue;
+    }
+    const auto [looked_us, is_new] = looked_at_us_.try_emplace(seed, reactor_.now_us());
+    if (!is_new && reactor_.now_us() < looked_us->second + kSayAgainUs) continue;
+    looked_us->second = reactor_.now_us();
+    SeedAnswer answer = co_await identify(seed);
+    if (answer.said) note_seed(seed, *answer.said);
+  }
+}
+
+void Formation::note_seed(const Endpoint& seed, const Introduction& said) {
+  if (!said.has_cluster() || said.cluster_id == identity_.cluster_id)
+    foreign_seeds_.erase(seed);
+  else if (std::ranges::find(options_.seeds, seed) != options_.seeds.end())
+    foreign_seeds_[seed] = fmt::format("'{}' {}", said.cluster_name, said.cluster_id.to_string());
+}
+
 /// Asks members, and seeds, to hand on where this node is now, and whether it still is one of them.
 Task<Formation::Asked> Formation::ask_to_be_known() {
   // Seeds and members, each once.
@@ -381,6 +409,7 @@ Task<Formation::Asked> Formation::ask_to_be_known() {
     }
     if (answer.said) {
       const Introduction& said = *answer.said;
+      note_seed(place, said);
       if (said.host == identity_.host || !said.has_cluster()) continue;
       // Whoever stands there now: this node's data belongs to its own cluster, and nothing is
       // changed by a stranger.
@@ -488,6 +517,8 @@ Task<void> Formation::keep_known() {
     if (known_to_leader() && confirmed_) {
       waiting_since_us_ = 0;
       // Found: look again after a while, since addresses may change.
+      Task<void> looked = look_at_seeds();
+      co_await std::move(looked);
       co_await base::sleep_for(reactor_, kLookAgainUs);
       continue;
     }
@@ -566,9 +597,28 @@ Introduction Formation::introduction(HostId to) const {
   return own;
 }
 
-void Formation::serve_identify(const RpcContext&, BytesView body, RpcNode::Reply reply) const {
+void Formation::note_mistaken(const Endpoint& from, HostId asks) {
+  const MetaSnapshot state = meta_.snapshot();
+  for (const auto& [host, node] : state->nodes) {
+    if (host == asks || node.state == NodeState::kRemoved || !meta_.is_live(host) ||
+        make_endpoint(node.address, node.internode_port) != from)
+      continue;
+    const base::MonotonicUs now_us = reactor_.now_us();
+    const auto [said_us, is_new] = mistaken_said_us_.try_emplace(from, now_us);
+    if (!is_new && now_us < said_us->second + kSayAgainUs) return;
+    said_us->second = now_us;
+    logger_.warn(
+        "a node asks to be answered where another one is: its broadcast_address is not its own "
+        "host={} says={} host_there={}",
+        asks.to_string(), from, host.to_string());
+    return;
+  }
+}
+
+void Formation::serve_identify(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   const auto who = decode_introduction(body);
   if (!who) return reply.error(who.error());
+  note_mistaken(context.from_endpoint, who->host);
   // Until its host id is on disk it may come back as another.
   if (!host_stored_) return reply.error(Error(ErrorCode::kBootstrapping, "this node starts"));
   reply.ok(encode_introduction(introduction(who->host)));

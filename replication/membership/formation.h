@@ -68,6 +68,8 @@ struct FormationOptions {
   std::function<void()> removed;
   /// Why this node and the one there refuse each other; "": it is not known. Null: it never is.
   std::function<std::string(const Endpoint&)> refusal = nullptr;
+  /// Whether something takes connections there. Null: it is not known.
+  std::function<bool(const Endpoint&)> is_reached = nullptr;
 };
 
 /// Makes the node a member of a cluster: founds one, joins one, or comes back to its own. Belongs
@@ -79,6 +81,13 @@ class Formation {
             MetaServiceImpl& meta, NodeIdentity identity, FormationOptions options, Logger logger);
   ~Formation();
   void start() { tasks_.spawn(run()); }
+  /// Seeds of the options that are of another cluster than this node, as they have said last, with
+  /// the name and id of theirs.
+  const std::map<Endpoint, std::string>& foreign_seeds() const { return foreign_seeds_; }
+  /// The options name seeds, and this node is none of them: it is meant to be with others.
+  bool is_told_to_join() const {
+    return !options_.seeds.empty() && other_seeds().size() == options_.seeds.size();
+  }
 
  private:
   /// How asking to be taken in, or to be known again, has ended.
@@ -96,18 +105,23 @@ class Formation {
   Task<Result<Bytes>> ask(Endpoint seed, Verb verb, Bytes body);
   Task<Result<bool>> join_through(std::vector<Endpoint> members, bool all_answered);
   Task<Result<void>> begin_joined(Uuid cluster_id);
+  /// Asks seeds that are no members who they are, each at most once a minute.
+  Task<void> look_at_seeds();
+  void note_seed(const Endpoint& seed, const Introduction& said);
   Task<Asked> ask_to_be_known();
   Task<Result<void>> write_identity(std::vector<storage::LocalLog::Operation> with);
   Task<void> keep_known();
   Task<void> serve_join(Bytes body, RpcContext context, RpcNode::Reply reply);
-  void serve_identify(const RpcContext& context, BytesView body, RpcNode::Reply reply) const;
+  void serve_identify(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  /// Answers to who asks go to another member: the log of who knows both says so.
+  void note_mistaken(const Endpoint& from, HostId asks);
   Introduction introduction(HostId to) const;
   Result<void> learn_members(BytesView answer);
   Task<void> catch_up();
   void confirm();
   void be_removed(const std::string& by);
   /// Within two seconds, then every ten.
-  void log_waiting(const std::string& what_for);
+  void log_waiting(const std::string& what_for, bool needs_order = false);
   /// Skips a seed that cannot help now for a while; logs the reason once a minute.
   void leave_alone(const Endpoint& seed, const std::string& why);
   Bytes join_request() const;
@@ -132,6 +146,9 @@ class Formation {
     base::MonotonicUs until_us = 0, said_us = 0;
   };
   std::map<Endpoint, LeftAlone> left_alone_;
+  std::map<Endpoint, std::string> foreign_seeds_;
+  std::map<Endpoint, base::MonotonicUs> looked_at_us_;        // seeds
+  std::map<Endpoint, base::MonotonicUs> mistaken_said_us_;    // by the place of a member
   base::MonotonicUs waiting_since_us_ = 0, next_log_us_ = 0;  // 0: it waits for nobody
   MetaIndex members_applied_;  // what a member had applied when it was asked; 0: none was
   std::string copy_of_;        // what was said to a copy

@@ -45,6 +45,7 @@ void Formation::learn_seed(SeedAnswer& answer) {
   if (answer.said && answer.said->host == identity_.host) own_seeds_.insert(answer.seed);
   if (!answer.said && !answer.is_older && options_.refusal)
     answer.refusal = options_.refusal(answer.seed);
+  if (!answer.said && options_.is_reached) answer.is_reached = options_.is_reached(answer.seed);
 }
 
 Task<SeedAnswer> Formation::identify(Endpoint seed) {
@@ -110,7 +111,7 @@ Task<Result<bool>> Formation::join_or_found() {
     co_return true;
   }
   if (step.kind == FormationStep::Kind::kWait) {
-    log_waiting(step.waits_for);
+    log_waiting(step.waits_for, step.needs_order);
     co_return false;
   }
   // Members are asked one after another; the first that takes this node in ends it.
@@ -160,7 +161,7 @@ Task<Result<void>> Formation::begin_joined(Uuid cluster_id) {
   co_return Result<void>();
 }
 
-void Formation::log_waiting(const std::string& what_for) {
+void Formation::log_waiting(const std::string& what_for, bool needs_order) {
   const base::MonotonicUs now_us = reactor_.now_us();
   if (waiting_since_us_ == 0) {
     waiting_since_us_ = now_us;
@@ -169,14 +170,12 @@ void Formation::log_waiting(const std::string& what_for) {
   }
   if (now_us < next_log_us_) return;
   next_log_us_ = now_us + kLogAgainUs;
-  const bool may_found =
-      identity_.cluster_id.is_nil() && what_for.find("does not answer") != std::string::npos;
-  logger_.warn("still waiting for {}: {}{}",
-               identity_.cluster_id.is_nil() ? "a cluster" : "the other nodes of the cluster",
-               what_for,
-               may_found ? " (if none of the seeds has one, and some are gone for good: start one "
-                           "node with --found)"
-                         : "");
+  logger_.warn(
+      "still waiting for {}: {}{}",
+      identity_.cluster_id.is_nil() ? "a cluster" : "the other nodes of the cluster", what_for,
+      needs_order ? " (if none of the seeds has one, and some are gone for good: start one "
+                    "node with --found)"
+                  : "");
 }
 
 void Formation::leave_alone(const Endpoint& seed, const std::string& why) {

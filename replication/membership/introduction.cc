@@ -28,6 +28,11 @@ void add(std::string& text, std::string_view more) {
 std::string hindrance(const Introduction& self, const SeedAnswer& answer) {
   if (!answer.said && !answer.refusal.empty())
     return fmt::format("this node and seed {} do not speak: {}", answer.seed, answer.refusal);
+  if (!answer.said && answer.is_reached)
+    return fmt::format(
+        "seed {} takes connections, but no answer comes here (it hangs, or "
+        "broadcast_address is not this node's own)",
+        answer.seed);
   if (!answer.said) return fmt::format("seed {} does not answer", answer.seed);
   const Introduction& said = *answer.said;
   if (said.cluster_name != self.cluster_name)
@@ -87,6 +92,7 @@ FormationStep next_formation_step(const Introduction& self,
   HostId least = self.host;
   bool least_is_ordered = self.found_ordered;
   bool is_seed = answers.empty();
+  bool is_one_silent = false, is_one_reached = false;  // of those that have said nothing
   for (const SeedAnswer& answer : answers) {
     if (answer.said && answer.said->host == self.host) {
       is_seed = true;
@@ -103,7 +109,11 @@ FormationStep next_formation_step(const Introduction& self,
       const bool is_forgiven = TETRAD_MUTANT(first_seed_founds) && !answer.said;
       if (auto why = hindrance(self, answer); !why.empty() && !is_forgiven)
         add(step.waits_for, why);
-      if (!answer.said) continue;
+      if (!answer.said) {
+        is_one_reached |= answer.is_reached;
+        is_one_silent |= !answer.is_reached && answer.refusal.empty();
+        continue;
+      }
       // Among those who were ordered one founds, too.
       const bool is_ordered = answer.said->found_ordered;
       if (is_ordered == least_is_ordered ? answer.said->host < least : is_ordered) {
@@ -112,6 +122,7 @@ FormationStep next_formation_step(const Introduction& self,
       }
     }
   }
+  step.needs_order = !self.has_cluster() && is_one_silent && !is_one_reached;
   if (!step.members.empty()) {
     step.kind = FormationStep::Kind::kJoin;
   } else if (self.found_ordered && least == self.host) {

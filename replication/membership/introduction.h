@@ -47,6 +47,7 @@ struct SeedAnswer {
   bool is_older = false;
   /// Unset `said`: why that node and this one do not speak, as far as that is known.
   std::string refusal = {};
+  bool is_reached = false;  // unset `said`: something takes connections there
 };
 
 /// What a node without a cluster does after it has asked all of its seeds at once.
@@ -56,6 +57,8 @@ struct FormationStep {
   Kind kind = Kind::kWait;
   std::vector<Endpoint> members;  // kJoin: whom to ask, in the order of the list
   std::string waits_for;          // kWait: for the log
+  /// kWait: the operator's word (`found`) would end it, and nobody is there who may know better.
+  bool needs_order = false;
 };
 
 /// Founds only when every seed has answered that it has no cluster and was given the same name and

@@ -137,6 +137,7 @@ Result<LossWith> check_lost(const MetaState& state, const std::vector<HostId>& h
       ++out.partitions;
       if (goes_on_without(state, tablet, is_left)) continue;
       ++out.in_doubt;
+      ++out.by_table[table->keyspace + "." + table->name];
       if (left == 0 && std::ranges::none_of(tablet.new_replicas, is_left)) ++out.without_any;
       if (out.named.size() < kNamed)
         out.named.push_back(

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct LossWith {
   size_t in_doubt = 0;             // of these: too few are left to have all that was acknowledged
   size_t without_any = 0;          // of these: no member is left, all rows are lost
   std::vector<std::string> named;  // those in doubt, the first of them
+  std::map<std::string, size_t> by_table;  // "keyspace.table": how many in doubt, all of them
 };
 /// Whether an operator may give up these nodes. Errors: kNotFound; kConflict: one is alive or removed
 /// already, or nothing would be lost, so that they may leave one by one. The others decide: no

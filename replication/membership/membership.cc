@@ -23,7 +23,7 @@ constexpr uint8_t kHeartbeatFormat = 1;
 constexpr uint32_t kStoresTold = 255;  // a byte counts them
 constexpr int64_t kNotTold = std::numeric_limits<int64_t>::min();
 // The bits of a heartbeat's last byte before the facts.
-constexpr uint8_t kIsDrained = 1, kEnds = 2;
+constexpr uint8_t kIsDrained = 1, kEnds = 2, kIsOpen = 4;
 }  // namespace
 
 Membership::Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock,
@@ -92,7 +92,8 @@ Bytes Membership::heartbeat(const Host& to) const {
   for (const storage::StoreState state : stores_) writer.u8(static_cast<uint8_t>(state));
   const BatchWord batches = batches_ ? batches_() : BatchWord();
   writer.i64(batches.floor_us.value_or(kNotTold));
-  writer.u8(static_cast<uint8_t>((batches.is_drained ? kIsDrained : 0) | (ends_ ? kEnds : 0)));
+  writer.u8(static_cast<uint8_t>((batches.is_drained ? kIsDrained : 0) | (ends_ ? kEnds : 0) |
+                                 (options_.is_open ? kIsOpen : 0)));
   if (options_.nonce != 0) put_facts(writer, {options_.nonce, facts_, to.life_before});
   return body;
 }
@@ -295,7 +296,7 @@ struct Membership::Heartbeat {
   base::MonotonicUs sent_us = 0;
   std::vector<storage::StoreState> stores;
   int64_t batch_floor_us = kNotTold;
-  bool is_drained = false, ends = false;
+  bool is_drained = false, ends = false, is_open = false;
   FactsTold facts;
 };
 
@@ -334,6 +335,7 @@ std::optional<Membership::Heartbeat> Membership::read_heartbeat(BytesView body) 
   const uint8_t bits = in.read_u8().value_or(0);
   heard.is_drained = (bits & kIsDrained) != 0;
   heard.ends = (bits & kEnds) != 0;
+  heard.is_open = (bits & kIsOpen) != 0;
   heard.facts = read_facts(in);
   return heard;
 }
@@ -351,6 +353,7 @@ bool Membership::note_progress(Host& host, const Heartbeat& heard) {
   if (heard.batch_floor_us != kNotTold && (started_anew || heard.sent_us >= host.sent_us))
     host.batch_floor_us = heard.batch_floor_us;
   host.is_drained = heard.is_drained;
+  host.is_open = heard.is_open;
   return started_anew;
 }
 
@@ -458,6 +461,13 @@ MetaIndex Membership::applied_of(HostId host) const {
   if (host == rpc_.self()) return applied_;
   const auto found = hosts_.find(host);
   return found == hosts_.end() ? MetaIndex() : found->second.applied;
+}
+
+std::vector<HostId> Membership::open_hosts() const {
+  std::vector<HostId> open;
+  for (const auto& [host, entry] : hosts_)
+    if (entry.live && entry.is_open) open.push_back(host);
+  return open;
 }
 
 std::vector<HostId> Membership::live_hosts() const {

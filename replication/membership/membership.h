@@ -7,7 +7,7 @@
 //                log's last entry that the node has applied, [u8 use of its disk, [clocks, [u8
 //                number of its stores, u8 state of each, [i64 no logged batch it holds is older
 //                (us; lowest: it does not say), u8 bits: 1: it takes and holds none, 2: the node is
-//                about to end, [facts of its stores]]]]]]
+//                about to end, 4: it asks clients for no password, [facts of its stores]]]]]]
 //   clocks    := i64 wall clock, i64 own time (us since 1970), i64 when this was sent (us, of the
 //                sender's own count), i64 when the last one of the receiver was sent (of the
 //                receiver's count; 0: none), i64 us since that came
@@ -42,7 +42,8 @@ struct MembershipOptions {
   double phi_down = 8;       // about 18 heartbeats missed
   double phi_refused = 0.8;  // about two, where nobody listens at the node's address
   uint64_t start_number = 0;
-  uint64_t nonce = 0;  // of this life alone; 0: what it tells of its stores is compared by nobody
+  uint64_t nonce = 0;    // of this life alone; 0: what it tells of its stores is compared by nobody
+  bool is_open = false;  // it asks clients for no password
   bool start_numbers_rise = false;  // each is above those of all lives before
   /// By store number: whole_to_compare(); shorter: of the others nothing is compared.
   std::vector<uint64_t> whole = {};
@@ -132,6 +133,9 @@ class Membership {
   MetaIndex applied_of(HostId host) const;
   /// Live ones without self, ascending.
   std::vector<HostId> live_hosts() const;
+  /// Ascending, without self: live nodes that ask clients for no password. One of an earlier program
+  /// does not say so.
+  std::vector<HostId> open_hosts() const;
   /// With self. A silent node keeps its last report.
   const FillingDisks& filling_disks() const { return filling_disks_; }
   /// With self; as filling_disks().
@@ -150,6 +154,7 @@ class Membership {
     bool clock_refused = false;  // said so once
     std::optional<int64_t> batch_floor_us;
     bool is_drained = false;
+    bool is_open = false;
     base::MonotonicUs sent_us = 0, came_us = 0;  // its last heartbeat: by its count, and by ours
     base::MonotonicUs copy_said_us = 0;          // of is_of_copy(); 0: never
     LifeHeard life, life_before;

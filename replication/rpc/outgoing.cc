@@ -311,7 +311,7 @@ bool Outgoing::may_go_on(BytesView got) {
                          options.secret == nullptr ? "none" : "another one"),
              true);
     else
-      return true;
+      failed("it answers as no node does: another program listens there", true);
     return false;
   }
   session->feed(got);
@@ -335,6 +335,7 @@ void Outgoing::failed(const std::string& why, bool refused) {
   }
   without_tls = without_secret = false;
   refusal = refused ? why : "";
+  was_reached = refused;
   if (refused) say(why);
   if (session != nullptr && state == State::kConnected &&
       reactor.now_us() > connected_us + kLastedUs)

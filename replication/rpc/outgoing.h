@@ -69,7 +69,8 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   base::MonotonicUs connected_us = 0;
   std::string said;  // why it fails, and when that was logged
   base::MonotonicUs said_us = 0;
-  std::string refusal;  // of the last attempt that failed; "": it failed for another reason
+  std::string refusal;       // of the last attempt that failed; "": it failed for another reason
+  bool was_reached = false;  // by the last attempt that failed
   char received[256];
   /// At the end of what waits.
   void queue(BytesView message);
@@ -114,6 +115,8 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   void say(const std::string& why);
   /// Why the two refuse each other; "": they do not, as far as is known.
   std::string refused_for() const;
+  /// Something takes connections there, as far as the last attempt has shown.
+  bool is_reached() const { return state == State::kConnected || was_reached; }
   /// Counts in failing_peers, once.
   void set_failing(bool now);
   void cancel_timer();

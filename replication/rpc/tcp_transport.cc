@@ -342,10 +342,13 @@ class TcpTransportImpl final : public TcpTransport {
   }
 
   std::string refusal(const Endpoint& peer) const override {
-    const auto found = peers_.find(peer);
-    if (found == peers_.end()) return "";
-    const auto& control = found->second[static_cast<size_t>(Lane::kControl)];
-    return control ? control->refused_for() : "";
+    const Outgoing* const control = control_lane(peer);
+    return control != nullptr ? control->refused_for() : "";
+  }
+
+  bool is_reached(const Endpoint& peer) const override {
+    const Outgoing* const control = control_lane(peer);
+    return control != nullptr && control->is_reached();
   }
 
   void set_receive_handler(ReceiveHandler handler) override {
@@ -366,6 +369,13 @@ class TcpTransportImpl final : public TcpTransport {
   }
 
  private:
+  /// Null: nothing was to be sent over it.
+  const Outgoing* control_lane(const Endpoint& peer) const {
+    const auto found = peers_.find(peer);
+    return found == peers_.end() ? nullptr
+                                 : found->second[static_cast<size_t>(Lane::kControl)].get();
+  }
+
   std::shared_ptr<Outgoing> make_outgoing(const Endpoint& to, Lane lane) {
     auto made =
         std::make_shared<Outgoing>(io_, reactor_, to, lane, options_, failing_peers_, logger_);
@@ -470,9 +480,11 @@ class TcpTransportImpl final : public TcpTransport {
       if (oldest == arrivals_.end()) return;
       oldest->second->close();
       arrivals_.erase(oldest);
-      refused("too many others", options_.credentials != nullptr
-                                     ? "TLS handshakes that do not end"
-                                     : "connections that do not show the cluster's secret");
+      shared_->say_refused("too many others",
+                           options_.credentials != nullptr
+                               ? "TLS handshakes that do not end"
+                               : "connections that do not show the cluster's secret",
+                           reactor_.now_us());
     }
     error_code ignored;
     const std::string from = socket.remote_endpoint(ignored).address().to_string();
@@ -489,23 +501,13 @@ class TcpTransportImpl final : public TcpTransport {
         [this, number, from, shared = shared_](Result<Arrived> arrived) {
           if (shared->closed) return;
           arrivals_.erase(number);
-          if (!arrived) return refused(from, arrived.error().message);
+          if (!arrived)
+            return shared->say_refused(from, arrived.error().message, shared->reactor->now_us());
           const auto verb = static_cast<Verb>(arrived->first[kFirstVerbAt]);
           give(std::move(*arrived), verb);
         });
     arrivals_.emplace(number, arrival);
     arrival->start();
-  }
-
-  /// Anybody can make us write this line: five a second.
-  void refused(const std::string& from, const std::string& why) {
-    const base::MonotonicUs now_us = reactor_.now_us();
-    if (!refused_us_ || now_us >= *refused_us_ + 1'000'000) {
-      refused_us_ = now_us;
-      refused_said_ = 0;
-    }
-    if (++refused_said_ > 5) return;
-    logger_.warn("internode connection refused from={} reason={}", from, why);
   }
 
   void take(tcp::socket socket, std::unique_ptr<base::TlsSession> session = nullptr,
@@ -532,8 +534,6 @@ class TcpTransportImpl final : public TcpTransport {
   std::unordered_set<std::shared_ptr<Arriving>> arriving_;
   std::map<uint64_t, std::shared_ptr<Arrival>> arrivals_;  // oldest first
   uint64_t next_arrival_ = 0;
-  std::optional<base::MonotonicUs> refused_us_;
-  int refused_said_ = 0;  // since then
   const std::shared_ptr<size_t> failing_peers_ = std::make_shared<size_t>(0);
   std::vector<Outgoing*> dirty_;
   bool flush_asked_ = false;

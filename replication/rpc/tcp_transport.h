@@ -73,6 +73,8 @@ class TcpTransport : public Transport {
   /// Why the peer and this node refuse each other, though one has reached the other; "": they do
   /// not, as far as the last attempt has shown.
   virtual std::string refusal(const Endpoint& peer) const = 0;
+  /// Something takes connections there, be it a node or not.
+  virtual bool is_reached(const Endpoint& peer) const = 0;
   /// By peer: of all that something was to be sent to, and of all that have sent something; but of
   /// many that are gone not all.
   virtual std::map<Endpoint, SentTraffic> sent() const = 0;

@@ -7,6 +7,7 @@
 #include "cql/prepare/table_properties.h"
 #include "cql/system/virtual_tables.h"
 #include "partitioner/token.h"
+#include "partitioner/topology.h"
 #include "replication/meta/state_names.h"
 #include "server/admin/admin_service.h"
 #include "server/admin/json_text.h"
@@ -46,6 +47,15 @@ int status_of(const Error& error) {
 HttpResponse response_of(const Result<void>& result) {
   if (!result) return http_error(status_of(result.error()), result.error().message);
   return json_response({{"ok", true}});
+}
+
+/// In the data centre of the node that asks; whatever factor a keyspace names.
+size_t replicas_of_a_row(const replication::MetaState& state, const replication::NodeInfo* own) {
+  size_t nodes = 0;
+  for (const auto& [host, node] : state.nodes)
+    nodes += own != nullptr && node.state == replication::NodeState::kNormal &&
+             node.data_center == own->data_center;
+  return std::min<size_t>(nodes, partitioner::kReplicasPerDataCenter);
 }
 
 }  // namespace
@@ -98,6 +108,7 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
       {"trace_probability", parts_.controls->trace_probability()},
       {"hint_window_ms", parts_.shards.front().data.hints().age_max_us() / 1000},
       {"default_replication_factor", cql::kDefaultReplicationFactor},
+      {"replicas_of_a_row", replicas_of_a_row(*state, own)},
       {"data_directory", parts_.data_directory},
       {"seeds", parts_.seeds}};
   if (own != nullptr) {

@@ -210,6 +210,7 @@ void AdminService::order_remove_lost_nodes(const HttpRequest& request, Respond r
                  {"partitions", lost->partitions},
                  {"in_doubt", lost->in_doubt},
                  {"without_any", lost->without_any},
+                 {"in_doubt_by_table", lost->by_table},
                  {"may_have_lost", lost->named},
                  {"removed", loss == "accepted"}};
   if (loss.empty()) return respond(json_response(answer));

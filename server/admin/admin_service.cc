@@ -191,7 +191,7 @@ void AdminService::answer_health(const HttpRequest&, Respond respond) {
   const std::string text = health();
   std::string body = text + "\n";
   if (parts_.complaints)
-    for (const std::string& line : parts_.complaints()) body += line + "\n";
+    for (const std::string& line : parts_.complaints(false)) body += line + "\n";
   for (const std::string& line : disk_lines(false)) body += line + "\n";
   for (const std::string& line : behind_lines(false)) body += line + "\n";
   const int64_t oldest_s = parts_.node.batches().oldest_age_us() / 1'000'000;
@@ -214,6 +214,7 @@ void AdminService::answer_ready(const HttpRequest&, Respond respond) {
     text = own + "\n";
   } else {
     for (const std::string& line : measure().obstacles()) text += line + "\n";
+    for (const std::string& line : foreign_lines(true)) text += line + "\n";
     if (!parts_.controls->serves_clients()) text += std::string(kNoClients) + "\n";
     const replication::HybridClock& clock = parts_.node.clock();
     if (!clock.is_good()) text += clock.refusal().message + "\n";
@@ -233,6 +234,9 @@ std::string AdminService::health() const {
 
 std::vector<std::string> AdminService::warnings() const {
   std::vector<std::string> lines = measure().warnings();
+  for (std::string& line : foreign_lines(false)) lines.push_back(std::move(line));
+  if (parts_.complaints)
+    for (std::string& line : parts_.complaints(true)) lines.push_back(std::move(line));
   for (std::string& line : disk_lines(true)) lines.push_back(std::move(line));
   for (std::string& line : behind_lines(true)) lines.push_back(std::move(line));
   if (parts_.health() == "serving" && !parts_.controls->serves_clients())
@@ -248,6 +252,27 @@ std::vector<std::string> AdminService::warnings() const {
                     "than what the "
                     "node stamps",
                     ahead_us / 1'000'000));
+  return lines;
+}
+
+// A node alone that was given only other nodes for seeds serves clients what the cluster that they
+// want does not have.
+std::vector<std::string> AdminService::foreign_lines(bool obstacles) const {
+  const auto state = parts_.node.meta().snapshot();
+  const replication::Formation& formation = parts_.node.formation();
+  const bool is_alone = std::ranges::count_if(state->nodes, [](const auto& entry) {
+                          return entry.second.state != replication::NodeState::kRemoved;
+                        }) == 1;
+  std::vector<std::string> lines;
+  if (obstacles && !(is_alone && formation.is_told_to_join())) return lines;
+  for (const auto& [seed, cluster] : formation.foreign_seeds()) {
+    lines.push_back(fmt::format(
+        "seed {} is of another cluster, {}; this node is {} '{}' {}: {}", seed, cluster,
+        is_alone ? "alone in" : "of", state->cluster_name, state->cluster_id.to_string(),
+        is_alone ? "to join the seed's, stop this node, empty its data directory (what was written "
+                   "here is lost) and start it again"
+                 : "take the seed out of the options"));
+  }
   return lines;
 }
 
@@ -283,9 +308,12 @@ Readiness AdminService::measure() const {
     for (const HostId host : driver->core().configuration().voters) voters.push_back(host);
     leader_known = driver->core().leader().has_value();
   }
-  return measure_readiness(*state, parts_.node.self(), voters, leader_known, [this](HostId host) {
-    return host == parts_.node.self() || parts_.node.meta().is_live(host);
-  });
+  return measure_readiness(
+      *state, parts_.node.self(), voters, leader_known,
+      [this](HostId host) {
+        return host == parts_.node.self() || parts_.node.meta().is_live(host);
+      },
+      [this](HostId host) { return parts_.node.refusal(host); });
 }
 
 // Gauges of stores read statistics_, which only this request refreshes: the stores' own numbers

@@ -47,8 +47,8 @@ class AdminService {
     std::string version;
     std::string token, token_file;      // what orders must carry, and where it is to be read
     std::string address = "127.0.0.1";  // where all of the service is reached
-    /// What an operator should know although the node serves, a line each.
-    std::function<std::vector<std::string>()> complaints = {};
+    /// What an operator should know although the node serves, a line each; `of_all`: also of others.
+    std::function<std::vector<std::string>(bool of_all)> complaints = {};
     /// Reads certificates again; answers with a line for each.
     std::function<void(std::function<void(bool is_well, std::vector<std::string> lines)>)>
         reload_certificates = {};
@@ -200,6 +200,9 @@ class AdminService {
   /// "serving", "serving, no quorum", or what the node does instead.
   std::string health() const;
   Readiness measure() const;
+  /// Of seeds that are of another cluster. `obstacles`: only where this node cannot be what it is meant
+  /// to be.
+  std::vector<std::string> foreign_lines(bool obstacles) const;
   /// What an operator should know of the whole cluster, and of what was ordered of this node.
   std::vector<std::string> warnings() const;
   /// A small page for a browser.

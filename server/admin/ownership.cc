@@ -8,13 +8,12 @@ namespace {
 /// Of a table without rows: less than any table that somebody uses.
 constexpr double kBytesOfEmptyTable = 1024;
 
-/// Which part of the ring it is.
+}  // namespace
+
 // In double, as the difference of two tokens does not fit an int64_t. 2^64 is the whole ring.
-double part_of(const RingRange& range) {
+double part_of_ring(const RingRange& range) {
   return (static_cast<double>(range.end.token) - static_cast<double>(range.start.token)) / 0x1p64;
 }
-
-}  // namespace
 
 std::map<HostId, double> shares_of(const replication::MetaState& state, const std::string& keyspace,
                                    const BytesOfTablet& bytes_of) {
@@ -23,8 +22,8 @@ std::map<HostId, double> shares_of(const replication::MetaState& state, const st
   for (const auto& [id, table] : state.tables) {
     if (!keyspace.empty() && keyspace != table->keyspace) continue;
     for (const auto& tablet : table->tablets.tablets()) {
-      const double weight =
-          static_cast<double>(bytes_of(tablet.id)) + kBytesOfEmptyTable * part_of(tablet.range);
+      const double weight = static_cast<double>(bytes_of(tablet.id)) +
+                            kBytesOfEmptyTable * part_of_ring(tablet.range);
       all += weight;
       for (const auto& replica : tablet.replicas) shares[replica.host] += weight;
     }

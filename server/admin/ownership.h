@@ -16,6 +16,9 @@ namespace tetrad::server {
 
 using BytesOfTablet = std::function<uint64_t(TabletId)>;
 
+/// Which part of the ring it is, from 0 to 1.
+double part_of_ring(const RingRange& range);
+
 /// The part, from 0 to 1, that each node has replicas of, in a keyspace, or in all ("").
 /// Nodes without a replica are not in it. Empty: there is no table.
 std::map<HostId, double> shares_of(const replication::MetaState& state, const std::string& keyspace,

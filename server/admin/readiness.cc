@@ -11,27 +11,43 @@ namespace tetrad::server {
 
 std::vector<std::string> Readiness::obstacles() const {
   std::vector<std::string> out;
+  const bool is_short = voters != 0 && (!has_quorum() || unavailable != 0);
+  if (is_short) out = disagreements();
+  // Nodes are given up only where nobody says that they are there.
+  const auto advice = [this](const char* verb) {
+    return refused.empty() ? fmt::format(" (if the others are gone for good: `tetractl {}`)", verb)
+                           : "";
+  };
   if (voters == 0) {
     out.push_back("this node is in no cluster yet: its log says what it waits for");
   } else if (!has_quorum()) {
     out.push_back(fmt::format(
         "no quorum: {} of {} voters of the metadata group are live; schema changes, joins and "
-        "repairs wait (if the others are gone for good: `tetractl recover-metadata`)",
-        voters_live, voters));
+        "repairs wait{}",
+        voters_live, voters, advice("recover-metadata")));
   } else if (!leader_known) {
     out.push_back("the metadata group is choosing a leader");
   }
   if (unavailable != 0) {
-    out.push_back(
-        fmt::format("{} of {} physical partitions have too few live members for QUORUM and writes "
-                    "(if the others are gone for good: `tetractl remove-lost-nodes`)",
-                    unavailable, partitions));
+    out.push_back(fmt::format(
+        "{} of {} physical partitions have too few live members for QUORUM and writes{}",
+        unavailable, partitions, advice("remove-lost-nodes")));
   }
+  return out;
+}
+
+std::vector<std::string> Readiness::disagreements() const {
+  std::vector<std::string> out;
+  for (const auto& [why, addresses] : refused)
+    out.push_back(fmt::format("this node and {} of {} nodes refuse each other: {} ({})",
+                              addresses.size(), nodes, why, fmt::join(addresses, " ")));
   return out;
 }
 
 std::vector<std::string> Readiness::warnings() const {
   std::vector<std::string> out = obstacles();
+  for (std::string& line : disagreements())
+    if (std::ranges::find(out, line) == out.end()) out.push_back(std::move(line));
   if (!away.empty()) {
     std::string line = fmt::format("{} of {} nodes away:", away.size(), nodes);
     for (const std::string& address : away) line += " " + address;
@@ -52,7 +68,8 @@ std::vector<std::string> Readiness::warnings() const {
 
 Readiness measure_readiness(const replication::MetaState& state, HostId self,
                             const std::vector<HostId>& voters, bool leader_known,
-                            const std::function<bool(HostId)>& is_live) {
+                            const std::function<bool(HostId)>& is_live,
+                            const std::function<std::string(HostId)>& refusal) {
   const replication::Levels levels(state, self);
   Readiness out;
   out.leader_known = leader_known;
@@ -65,6 +82,9 @@ Readiness measure_readiness(const replication::MetaState& state, HostId self,
     if (is_live(host)) continue;
     dead.push_back(host);
     out.away.push_back(node.address);
+    if (refusal)
+      if (const std::string why = refusal(host); !why.empty())
+        out.refused[why].push_back(node.address);
     const bool is_replaced = std::ranges::any_of(state.nodes, [&](const auto& other) {
       return other.first != host && other.second.address == node.address &&
              other.second.state != replication::NodeState::kRemoved && is_live(other.first);

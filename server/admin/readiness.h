@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,10 @@ namespace tetrad::server {
 struct Readiness {
   size_t nodes = 0;               // members of the cluster
   std::vector<std::string> away;  // addresses of those that are not live
-  /// Of these the ones whose address a live node has now, as after the loss of a disk.
+  /// Of these, by the reason, those that can be reached and do not speak with this node: as this node
+  /// hears it, a disagreement about the cluster's secret or TLS. Whoever answers so is not lost.
+  std::map<std::string, std::vector<std::string>> refused;
+  /// Of `away` the ones whose address a live node has now, as after the loss of a disk.
   std::vector<HostId> replaced;
   size_t voters = 0, voters_live = 0;
   bool leader_known = false;
@@ -32,11 +36,17 @@ struct Readiness {
   std::vector<std::string> obstacles() const;
   /// As obstacles(), and what does not stop anything: nodes that are away.
   std::vector<std::string> warnings() const;
+
+ private:
+  /// A line for each reason of `refused`.
+  std::vector<std::string> disagreements() const;
 };
 
-/// Seen from `self`. `voters`: of the metadata group. Pure; looks at the tablets only when a node is away.
+/// Seen from `self`. `voters`: of the metadata group. `refusal`: why that node and this one refuse
+/// each other, "" if they do not; null: nobody does. Looks at the tablets only when a node is away.
 Readiness measure_readiness(const replication::MetaState& state, HostId self,
                             const std::vector<HostId>& voters, bool leader_known,
-                            const std::function<bool(HostId)>& is_live);
+                            const std::function<bool(HostId)>& is_live,
+                            const std::function<std::string(HostId)>& refusal = nullptr);
 
 }  // namespace tetrad::server

@@ -82,7 +82,7 @@ class AdminNode {
                                     "secret",
                                     "/data/admin_token",
                                     "127.0.0.1",
-                                    [this] { return complaints; },
+                                    [this](bool) { return complaints; },
                                     [this](auto done) { done(certificates_well, certificates); },
                                     &controls,
                                     &*snapshots,

@@ -153,7 +153,7 @@ def fill():
 
 def cluster_verbs():
     case("status", r"^Datacenter: \S+\n=+\nStatus=Up/Down\n\|/ State=Normal/Leaving/Joining/Moving\n"
-                   r"--  Address +Load +Tokens +Owns \(effective\) +Host ID +Rack .*\n(UN  %s\.\d+ .*\n){3}" % re.escape(PREFIX))
+                   r"--  Address +Load +Tokens +Owns \(effective\) +Host ID +Rack *\n(UN  %s\.\d+ .* rack\d *\n){3}\nOwns is the node's part of all bytes" % re.escape(PREFIX))
     case("status ks", r"^UN  \S+ +\S+ \S+ +16 +100\.0%")
     case("status nosuch", "there is no keyspace nosuch", 1)
     case("ring ks", r"^Address +Rack +Status +State +Load +Owns +Token\n(\S+ +\S+ +Up +Normal +.* -?\d+\n){48}")
@@ -165,7 +165,7 @@ def cluster_verbs():
     case("describering ks t", r"^Schema Version:[0-9a-f-]{36}\nTokenRange: \n\tTokenRange\(start_token:-?\d+, end_token:-?\d+, "
                               r"endpoints:\[(\S+, ){2}\S+\], rpc_endpoints:")
     case("describering nosuch", "there is no keyspace", 1)
-    case("gossipinfo", r"^/%s\n(  .*\n)*  STATUS:NORMAL\n" % re.escape(FIRST))
+    case("gossipinfo", r"^/%s\n(  .*\n)*  STATUS:NORMAL\n(  .*\n)*  RELEASE_VERSION:5\.\d" % re.escape(FIRST))
     for key in "5", "-5":
         case("getendpoints ks t " + key, r"\A(%s\.\d\n){3}\Z" % re.escape(PREFIX))
     case("getendpoints ks u a:1", r"^" + re.escape(PREFIX))
@@ -173,7 +173,7 @@ def cluster_verbs():
     case("getendpoints ks t x", "Unable to make int from 'x'", 1)
     case("getendpoints ks nosuch 1", "there is no table ks.nosuch", 1)
     case("getseeds", r"\ACurrent list of seed node IPs, excluding the current node's IP:( %s\.\d+){2}\n\Z" % re.escape(PREFIX))
-    case("getdefaultrf", r"\A1\n\Z")
+    case("getdefaultrf", r"\A3\n\Z")
     case("partitions ks t", r"^keyspace +table +id ")
     for line, has in ("status", "nodes"), ("ring", "token"), ("describering ks", "replicas"), ("gossipinfo", "host_id"), (
             "partitions", "id"), ("describecluster", "schema_version"):
@@ -664,6 +664,9 @@ def lines_of_words():
     case("split", "id is missing", 2)
     case("merge", "id is missing", 2)
     case("", "a command is missing", 2)
+    case("status -h", r"^tetractl status \[keyspace\]")
+    case("-h", "-h needs a value: HOST", 2)
+    case("status --timeout", "--timeout needs a value: SECONDS", 2)
     case("help flush", r"^tetractl flush \[keyspace\] \[tables...\]")
     case("flush --help", r"^tetractl flush")
     case("--version", r"^tetractl \d")
@@ -722,12 +725,33 @@ def without_a_node():
     check("every verb is called with --json", not set(verbs) - json_verbs - no_json, sorted(set(verbs) - json_verbs - no_json))
 
 
+def lost():
+    """Two of three are down: what that may cost is told by table, and each physical partition on demand."""
+    others = ["%s.%d" % (PREFIX, number) for number in range(2, NODES + 1)]
+    for number in range(2, NODES + 1):
+        up("--kill", str(number))
+    order = ["remove-lost-nodes", *others]
+    refused = lambda: "  ks.t: " in tetractl(*order).stdout  # noqa: E731
+    check("both count as dead", wait_for(refused, 60))
+    said = tetractl(*order)
+    counts = dict(re.findall(r"^  (\S+): (\d+) physical partitions$", said.stdout, re.M))
+    check("a line for each table", said.returncode == 1 and "ks.t" in counts and "tokens" not in said.stdout, said.stdout)
+    each = re.findall(r"^  (\S+): physical partition \d+, tokens ", tetractl(*order, "--verbose").stdout, re.M)
+    check("--verbose names what is counted", {name: each.count(name) for name in counts} == {name: int(n) for name, n in counts.items()}, counts)
+    answer = json.loads(tetractl(*order, "--json").stdout)
+    check("--json has both", len(answer["may_have_lost"]) == sum(answer["in_doubt_by_table"].values()) == answer["in_doubt"], answer)
+    for number in range(2, NODES + 1):
+        up("--start", str(number))
+    whole = lambda: all(node["live"] for node in json.loads(tetractl("status", "--json").stdout)["nodes"])  # noqa: E731
+    check("all three are back", wait_for(whole, 60))
+
+
 def killed_while_leaving():
     """A node that dies with replicas to move has not left, and nobody says so. Nothing moves while a third node is down."""
     last = "%s.%d" % (PREFIX, NODES)
     up("--kill", str(NODES - 1))
-    down = lambda: re.search(r"^DN  \S+ +\d\S* \S+ +16 +\S+ +\S+ +\S+ +\? +\d", tetractl("status").stdout, re.M)  # noqa: E731
-    check("of a node that is down the last load is told, of its stores nothing", wait_for(down, 30), tetractl("status").stdout)
+    down = lambda: re.search(r"^DN  \S+ +\d\S* \S+ +16 +\S+ +\S+ +\S+ *$", tetractl("status").stdout, re.M)  # noqa: E731
+    check("of a node that is down the last load is told", wait_for(down, 30), tetractl("status").stdout)
     order = subprocess.Popen([BIN + "/tetractl", "-h", last, "decommission", "--force"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = order.stdout.readline()
     check("decommission waits for replicas to move", re.fullmatch(r"replicas to move: [1-9]\d*\n", line), line)
@@ -792,6 +816,7 @@ def main():
         answers_of_others()
         words_of_nodetool()
         cluster.shutdown()
+        lost()
         killed_while_leaving()
         leaving()
         without_a_node()

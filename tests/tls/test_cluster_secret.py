@@ -4,7 +4,7 @@
 import socket
 
 import pytest
-from node import Node, certificates, ended_with, wait_until
+from node import Node, certificates, ended_with, tetractl, wait_until
 from test_nodes import all_live, encrypted, make_table, works
 
 ADDRESSES = ["127.0.63.1", "127.0.63.2", "127.0.63.3"]
@@ -108,6 +108,19 @@ def test_who_has_not_the_secret_is_refused_and_both_sides_say_why(start, ours, t
     other.options = [*other.options[: len(other.options) - len(other_has)], *first_has]
     other.start()
     all_live([first, other])
+
+
+def test_a_member_that_comes_back_with_another_secret_says_so_and_gives_nobody_up(start, ours, theirs):
+    nodes = start_two(start, *ours)
+    nodes[1].stop()
+    nodes[1].options = [*nodes[1].options[:2], *theirs]
+    nodes[1].start()
+    refused = "WARNING: this node and 1 of 2 nodes refuse each other: %s (%s)"
+    for one, other in (nodes, nodes[::-1]):
+        said = wait_until("a refusal", lambda: (text := tetractl("-h", one.address, "status")) and refused % (OTHER, other.address) in text
+                          and "have too few live members" in text and text)
+        assert "gone for good" not in said
+    assert nodes[0].log().count("internode connection refused") <= 2  # once a minute, not for each attempt
 
 
 def test_a_running_cluster_is_given_a_secret_and_another_one(start, ours, theirs):

@@ -43,6 +43,20 @@ std::string in_brackets(const json& addresses) {
   return fmt::format("[{}]", fmt::join(addresses.get<std::vector<std::string>>(), ", "));
 }
 
+/// What nodes differ in and nodetool's table has no column for: scripts take the rack for its last.
+void print_differences(const json& nodes) {
+  std::map<std::string, json> of_version;
+  for (const auto& one : nodes) {
+    of_version[cell_text(one.at("version"))].push_back(one.at("address"));
+    const json& stores = one.at("stores");
+    if (!stores.is_null() && stores != "serving")
+      fmt::print("Stores of {}: {}\n", cell_text(one.at("address")), cell_text(stores));
+  }
+  if (of_version.size() < 2) return;
+  for (const auto& [version, addresses] : of_version)
+    fmt::print("Version {}: {}\n", version, in_brackets(addresses));
+}
+
 // nodetool's words, of what /status tells of the nodes.
 void print_node_counts(const json& nodes) {
   std::map<std::string, int> of_state;
@@ -111,12 +125,10 @@ int show_status(AdminClient& node, const Invocation& call) {
   for (const auto& one : body.at("nodes")) {
     Lines& lines = centers[one.at("data_center")];
     if (lines.empty())
-      lines.push_back({"--", "Address", "Load", "Tokens", "Owns (effective)", "Host ID", "Rack",
-                       "Stores", "Partitions", "Version"});
+      lines.push_back({"--", "Address", "Load", "Tokens", "Owns (effective)", "Host ID", "Rack"});
     lines.push_back({letters_of(one), one.at("address"), load_text(one.at("bytes")),
                      cell_text(one.at("tokens")), share_text(one.at("owns")), one.at("host_id"),
-                     one.at("rack"), known_text(one.at("stores")), cell_text(one.at("partitions")),
-                     one.at("version")});
+                     one.at("rack")});
   }
   for (const auto& [center, lines] : centers) {
     fmt::print("Datacenter: {}\n{:=<{}}\nStatus=Up/Down\n|/ State=Normal/Leaving/Joining/Moving\n",
@@ -124,6 +136,11 @@ int show_status(AdminClient& node, const Invocation& call) {
     print_lines(lines);
     fmt::print("\n");
   }
+  print_differences(body.at("nodes"));
+  // Otherwise it is taken for the part of the ring.
+  if (!call.has("keyspace"))
+    fmt::print(
+        "Owns is the node's part of all bytes, of all keyspaces; name a keyspace for its own\n");
   return code;
 }
 
@@ -197,16 +214,20 @@ int show_gossip(AdminClient& node, const Invocation& call) {
     return 0;
   }
   const std::string schema = cell_text(node.fact("/describe-cluster").at("schema_version"));
+  // As drivers read it; all nodes speak alike.
+  const std::string release = cell_text(node.fact("/info").at("release_version"));
   for (const auto& one : status.at("nodes")) {
     std::string state = one.at("state").get<std::string>();
     for (char& c : state) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     const std::string address = cell_text(one.at("address"));
     fmt::print(
         "/{}\n  LIVE:{}\n  STATUS:{}\n  LOAD:{}\n  SCHEMA:{}\n  DC:{}\n  RACK:{}\n"
-        "  RELEASE_VERSION:{}\n  RPC_ADDRESS:{}\n  HOST_ID:{}\n  NATIVE_ADDRESS_AND_PORT:{}:{}\n",
+        "  RELEASE_VERSION:{}\n  TETRAD_VERSION:{}\n  RPC_ADDRESS:{}\n  HOST_ID:{}\n  "
+        "NATIVE_ADDRESS_AND_PORT:{}:{}\n",
         address, cell_text(one.at("live")), state, known_text(one.at("bytes")), schema,
-        cell_text(one.at("data_center")), cell_text(one.at("rack")), cell_text(one.at("version")),
-        address, cell_text(one.at("host_id")), address, cell_text(one.at("native_port")));
+        cell_text(one.at("data_center")), cell_text(one.at("rack")), release,
+        cell_text(one.at("version")), address, cell_text(one.at("host_id")), address,
+        cell_text(one.at("native_port")));
   }
   return 0;
 }

@@ -212,7 +212,11 @@ std::optional<Said> Reader::take_option(const std::string& word) {
   } else if (equals != std::string::npos) {
     value = word.substr(equals + 1);
   } else {
-    if (at_ == line_.size()) return wrong(fmt::format("{} takes a {}", name, option->value));
+    if (at_ == line_.size()) {
+      // Behind a verb, as nodetool's users ask for help.
+      if (word == "-h" && call_.verb != nullptr) return Said{help_text(*call_.verb), 0};
+      return wrong(fmt::format("{} needs a value: {}", name, option->value));
+    }
     value = line_[at_++];
   }
   // The note goes to standard error, so that output stays what a script expects.

@@ -20,7 +20,7 @@ _tetractl() {
     rebalance) options="--plan --apply" ;;
     setting) choices="balance_start_percent burst_ru_per_s max_logical_partition_mb max_physical_partition_mb physical_partition_ru_per_s" ;;
     remove-node | removenode) options="--no-wait" ;;
-    remove-lost-nodes) options="--data-center --accept-loss" ;;
+    remove-lost-nodes) options="--data-center --accept-loss --verbose" ;;
     recover-metadata) options="--accept-loss" ;;
     decommission) options="--no-wait -f --force --cancel" ;;
     tablestats | cfstats) options="-H --human-readable" ;;

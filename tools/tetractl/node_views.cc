@@ -101,8 +101,9 @@ int print_seeds(const json& info, const Invocation&) {
   return 0;
 }
 
+// Not the factor that is stored of a keyspace that names none: nothing comes of it.
 int print_default_factor(const json& info, const Invocation&) {
-  fmt::print("{}\n", info.at("default_replication_factor").dump());
+  fmt::print("{}\n", info.at("replicas_of_a_row").dump());
   return 0;
 }
 

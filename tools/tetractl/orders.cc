@@ -322,6 +322,24 @@ int remove_node(AdminClient& node, const Invocation& call) {
   return leave(node, call, named);
 }
 
+namespace {
+
+/// A line for each table: a cluster has some ten thousand physical partitions.
+void print_doubtful(const json& answer, bool each) {
+  // An older node counts them all together.
+  if (each || !answer.contains("in_doubt_by_table")) {
+    for (const auto& line : answer.at("may_have_lost"))
+      fmt::print("  {}\n", line.get<std::string>());
+    return;
+  }
+  for (const auto& [table, count] : answer.at("in_doubt_by_table").items())
+    fmt::print("  {}: {} physical partitions\n", table, count.get<size_t>());
+  if (!answer.at("may_have_lost").empty())
+    fmt::print("--verbose names the physical partitions, and --json\n");
+}
+
+}  // namespace
+
 int remove_lost_nodes(AdminClient& node, const Invocation& call) {
   const auto named = call.list("host_ids_or_addresses");
   const std::string center = call.has("data-center") ? call.list("data-center").back() : "";
@@ -344,7 +362,7 @@ int remove_lost_nodes(AdminClient& node, const Invocation& call) {
       "left and {} empty\n",
       answer["in_doubt"].get<size_t>(), answer["partitions"].get<size_t>(),
       answer["without_any"].get<size_t>(), is_accepted ? "are" : "would be");
-  for (const auto& line : answer["may_have_lost"]) fmt::print("  {}\n", line.get<std::string>());
+  print_doubtful(answer, call.has("verbose"));
   if (is_accepted) return 0;
   fmt::print("nothing was changed: say --accept-loss if these nodes will never come back\n");
   return 1;

@@ -85,7 +85,10 @@ int show_top_partitions(AdminClient& node, const Invocation& call) {
     return 0;
   }
   fmt::print("Request units a second of the node's replicas, over some ten seconds:\n");
-  if (keys.empty()) fmt::print("   no physical partition gets enough to look at its keys\n");
+  if (keys.empty())
+    fmt::print(
+        "   no physical partition gets enough to look at its keys: at this replica a quarter of "
+        "heat_split_ru_per_s or of heat_split_mb_per_s, by default 2,000 RU/s or 16 MiB/s\n");
   Lines lines = {{"Table", "Partition", "RU/s", "Reads", "Writes", "Share"}};
   for (const json& key : keys) {
     lines.push_back({cell_text(key.at("keyspace")) + "." + cell_text(key.at("table")),

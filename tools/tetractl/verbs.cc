@@ -68,7 +68,7 @@ std::vector<Verb> cluster_verbs() {
       Verb("getseeds", "The seeds of this node, without itself")
           .asks_for("/info")
           .shown_by(print_seeds),
-      Verb("getdefaultrf", "The replication factor of a keyspace that names none")
+      Verb("getdefaultrf", "Replicas that a row has in this node's data centre: min(4, nodes)")
           .asks_for("/info")
           .shown_by(print_default_factor),
       Verb("partitions", "Physical partitions: ranges, replicas, sizes")
@@ -99,7 +99,8 @@ std::vector<Verb> cluster_verbs() {
            "Gives up nodes that are gone for good where too few are left to rebuild what they had")
           .takes({{"host_ids_or_addresses", Times::kAny}})
           .with({{"--data-center", "NAME", "All nodes of this data center"},
-                 {"--accept-loss", "", "Without it only what may be lost is printed"}})
+                 {"--accept-loss", "", "Without it only what may be lost is printed"},
+                 {"--verbose", "", "Names each physical partition, not only how many of a table"}})
           .done_by(remove_lost_nodes),
       Verb("recover-metadata",
            "Most voters of the metadata group are gone for good: this node is the only one then")

@@ -14,7 +14,7 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tls"))
-from node import Node, wait_until  # noqa: E402
+from node import Node, tetractl, wait_until  # noqa: E402
 
 ADDRESS = sys.argv[1]
 results = {"passed": 0, "failed": 0}
@@ -104,6 +104,7 @@ def main():
     wait_until("a warning", lambda: "asks nobody for a password" in node.log())
     with urllib.request.urlopen("http://%s:9180/health" % ADDRESS, timeout=5) as health:
         check(b"asks nobody for a password" in health.read(), "health tells that roles are of no use")
+    check("WARNING: this node asks nobody for a password" in tetractl("-h", ADDRESS, "status"), "and so does status")
     node.stop()
     node = Node(top, ADDRESS)
     check(gets_in("cassandra", "cassandra") and gets_in("anybody", "anything"), "credentials where nobody has to log in")

@@ -47,10 +47,18 @@ TEST_CASE("a silent seed, another name and other seeds hold founding up, and are
   FormationStep step = next_formation_step(fresh(1), answers);
   CHECK(step.kind == Kind::kWait);
   CHECK(step.waits_for == "seed b:1 does not answer");
+  CHECK(step.needs_order);
+  answers[1].is_reached = true;  // somebody is there, who may know of a cluster
+  step = next_formation_step(fresh(1), answers);
+  CHECK(step.waits_for ==
+        "seed b:1 takes connections, but no answer comes here (it hangs, or broadcast_address is "
+        "not this node's own)");
+  CHECK_FALSE(step.needs_order);
   answers[1].refusal = "it demands TLS";
   step = next_formation_step(fresh(1), answers);
   CHECK(step.kind == Kind::kWait);
   CHECK(step.waits_for == "this node and seed b:1 do not speak: it demands TLS");
+  CHECK_FALSE(step.needs_order);
   answers[1].said = fresh(4);
   CHECK(step_of(fresh(1), answers) == Kind::kFound);
   answers[1].said->cluster_name = "two";

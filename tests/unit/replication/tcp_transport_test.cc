@@ -73,6 +73,38 @@ TEST_CASE("a name that is not found is said") {
   }));
 }
 
+TEST_CASE("a port where another program answers is told from one where nobody does") {
+  Loop loop;
+  using boost::asio::ip::tcp;
+  tcp::acceptor web(loop.io, {boost::asio::ip::make_address("127.0.0.1"), 0});
+  std::vector<tcp::socket> taken;
+  const std::string answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
+  std::function<void()> accept = [&] {
+    web.async_accept([&](const boost::system::error_code& error, tcp::socket socket) {
+      if (error) return;
+      boost::asio::write(socket, boost::asio::buffer(answer));
+      taken.push_back(std::move(socket));
+      accept();
+    });
+  };
+  accept();
+  auto a = loop.open(), b = loop.open();
+  const Endpoint peer = make_endpoint("127.0.0.1", web.local_endpoint().port());
+  CHECK_FALSE(a->is_reached(peer));
+  int turn = 0;
+  CHECK(loop.run_until([&] {
+    if (++turn % 20 == 1) a->send(peer, "lost", Lane::kControl);
+    return a->refusal(peer) == "it answers as no node does: another program listens there";
+  }));
+  CHECK(a->is_reached(peer));
+  // Of a node that listens and is given what it takes nothing is said.
+  CHECK_FALSE(a->is_reached(at(*b)));
+  a->send(at(*b), "x", Lane::kControl);
+  CHECK(loop.run_until([&] { return a->is_reached(at(*b)); }));
+  CHECK(a->refusal(at(*b)).empty());
+  web.close();
+}
+
 TEST_CASE("a transport tells that nobody listens at a peer, for the control lane alone") {
   Loop loop;
   auto a = loop.open(), b = loop.open();
@@ -271,6 +303,22 @@ TEST_CASE("a connection that is refused again and again is logged once a minute"
   be_refused("GET / HTTP/1.1\r\n\r\n");
   REQUIRE(log->lines.size() == 3);
   CHECK(log->lines[2].ends_with("not_logged_before=19"));
+}
+
+TEST_CASE("who does not show the cluster's secret is logged once a minute, too") {
+  Loop loop;
+  const auto log = std::make_shared<KeptLines>();
+  base::Random random(1);
+  const auto secret = std::make_shared<ClusterSecret>();
+  secret->secret.text = "the secret of our cluster";
+  TcpTransportOptions options;
+  options.listen_port = 0;
+  options.secret = secret;
+  options.random = &random;
+  const auto opened = TcpTransport::open(loop.io, loop.reactor, options, Logger(log, "rpc"));
+  REQUIRE(opened);
+  for (int i = 0; i < 20; ++i) CHECK(is_shown_out(loop, **opened, "GET / HTTP/1.1\r\n\r\n"));
+  CHECK(log->lines.size() == 1);
 }
 
 TEST_CASE("a transport may be destroyed with everything under way") {
