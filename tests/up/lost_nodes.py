@@ -90,7 +90,9 @@ def two_of_five(folder):
     refused = tetractl(left[0].address, "remove-node", addresses[0])
     check(refused.returncode == 1 and "`tetractl remove-lost-nodes`" in refused.stderr, "one of them cannot be removed", refused.stderr)
     asked = tetractl(left[0].address, "remove-lost-nodes", *addresses)
-    check(asked.returncode == 1 and "2 of 4 replicas are left" in asked.stdout and not at_rest(left[0], 3)
+    named = tetractl(left[0].address, "remove-lost-nodes", "--verbose", *addresses)
+    check(asked.returncode == 1 and "ks.t: " in asked.stdout and not at_rest(left[0], 3)
+          and "2 of 4 replicas are left" not in asked.stdout and "2 of 4 replicas are left" in named.stdout
           and "nothing was changed: say --accept-loss" in asked.stdout, "what may be lost is told, and nothing is done", asked.stdout + asked.stderr)
     asked = tetractl(left[0].address, "--json", "remove-lost-nodes", *addresses)
     check(json.loads(asked.stdout)["removed"] is False, "for programs, too", asked.stdout)
