@@ -191,7 +191,9 @@ const std::vector<OptionEntry>& option_table() {
        "Addresses of nodes of the cluster, separated by commas, each with :port if its internode "
        "port is another; the same for all nodes. A new node joins the cluster of one of them; when "
        "none has one, and all answer, one of them founds it. Empty or only this node: a cluster of "
-       "its own."},
+       "its own.",
+       OptionUnit::kNone,
+       true},
       {"found",
        &Options::found,
        0,

@@ -163,6 +163,7 @@ struct OptionEntry {
   std::vector<std::string_view> choices = {};  // of a text; empty: any
   std::string sentence;
   OptionUnit unit = OptionUnit::kNone;  // of a number
+  bool is_list = false;                 // of a text: names with commas between, or a list of YAML
 };
 
 /// Made once; in the order of conf/tetrad.yaml.

@@ -301,7 +301,7 @@ TEST_CASE("files that are wrong are refused with their path and the option") {
   CHECK(has(said("no_such_option: 1\n"), "there is no option 'no_such_option'"));
   CHECK(has(said("native_prot: 1\n"), "'native_prot'; did you mean native_port?"));
   CHECK(has(said("native_port: 99999\n"), "line 1: native_port: '99999' is no whole number"));
-  CHECK(has(said("native_port: [1, 2]\n"), "native_port: not a single value"));
+  CHECK(has(said("native_port: [1, 2]\n"), "native_port: takes one value, not a list"));
   CHECK(has(said("native_port:\n"), "native_port: there is no value behind it"));
   CHECK(has(said("native_port: 1\nrack: a\nnative_port: 2\n"),
             "line 3: native_port: said twice, first in line 1"));
@@ -330,6 +330,32 @@ TEST_CASE("files that are wrong are refused with their path and the option") {
   CHECK(read({"--config", empty.path()}));
   const File comments("# nothing\n\n");
   CHECK(read({"--config", comments.path()}));
+}
+
+TEST_CASE("an option takes a list only where it is one") {
+  const auto said = [](const std::string& text) {
+    const File file(text);
+    return refusal(read({"--config", file.path()}));
+  };
+  for (const char* list : {"[/d1, /d2]", "\n  - /d1\n  - /d2", "[/d1]"})
+    CHECK(
+        has(said(fmt::format("rack: a\ndata_directory: {}\n", list)),
+            "line 2: data_directory: takes one value, not a list: a node has one data directory"));
+  CHECK(has(said("data_directory: {a: b}\n"), "data_directory: takes one value, not a map"));
+  CHECK(has(said("rack: [a, b]\n"), "line 1: rack: takes one value, not a list"));
+  CHECK(has(said("seeds: {a: b}\n"), "line 1: seeds: takes one value, not a map"));
+  const std::string comma =
+      "data_directory: '/d1,/d2' has a comma: a node has one data directory, whose path has none";
+  CHECK(has(said("data_directory: /d1,/d2\n"), "line 1: " + comma));
+  CHECK(refusal(read({"--data-directory", "/d1,/d2"})) == comma);
+  const File lists(
+      "seeds: [127.0.0.1, 127.0.0.2]\naudit_log_included_users: [ann, bob]\n"
+      "table_properties_warned:\n  - comment\n  - compaction\n");
+  const auto line = read({"--config", lists.path()});
+  REQUIRE(line);
+  CHECK(line->options.seeds == "127.0.0.1, 127.0.0.2");
+  CHECK(line->options.audit_log_included_users == "ann, bob");
+  CHECK(line->options.table_properties_warned == "comment, compaction");
 }
 
 TEST_CASE("conf/tetrad.yaml says every default, and reads back as the defaults") {
