@@ -51,6 +51,10 @@ Result<void> check_names(const Options& options) {
        {std::pair("cluster_name", &options.cluster_name),
         std::pair("datacenter", &options.datacenter), std::pair("rack", &options.rack)}) {
     if (value->empty()) return fail(ErrorCode::kConfig, "{}: a name is missing", option);
+    const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7F; };
+    if (std::ranges::any_of(*value, is_control))
+      return fail(ErrorCode::kConfig, "{}: a name has no line breaks or control characters",
+                  option);
   }
   return {};
 }

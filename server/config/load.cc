@@ -5,11 +5,13 @@
 //   2. The file sets options over the defaults; each name at most once.
 //   3. The command line's options are set over those.
 // The table of options decides what a value may be; no option has code of its own here.
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 
@@ -205,6 +207,47 @@ Result<std::string> text_of(const OptionEntry& entry, const YAML::Node& value) {
   return out;
 }
 
+/// Whether a line begins as an option does: `name:` at its start.
+std::string_view name_at_start(std::string_view line) {
+  const size_t end = line.find(':');
+  if (end == 0 || end == std::string_view::npos) return {};
+  if (end + 1 < line.size() && std::isspace(static_cast<unsigned char>(line[end + 1])) == 0)
+    return {};
+  const std::string_view name = line.substr(0, end);
+  const auto is_of_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  return std::ranges::all_of(name, is_of_name) ? name : std::string_view();
+}
+
+/// A quote that is not closed takes the lines behind it into its value, and YAML has nothing against
+/// that: seeds and authenticator would be at their defaults, unseen. So a line that looks like an
+/// option must be one. `names` are the options of the file by their lines, counted from 1.
+void find_swallowed_lines(std::string_view text, const std::map<int, std::string>& names,
+                          const std::function<void(int, std::string)>& note) {
+  int line = 0;
+  for (size_t at = 0; at < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view name = name_at_start(text.substr(at, end - at));
+    at = end + 1;
+    const int number = line + 1;  // as an editor counts
+    const auto behind = names.upper_bound(number);
+    if (name.empty() || behind == names.begin() || names.contains(number)) continue;
+    return note(number, fmt::format("({}: ...) is inside the value of '{}', of line {}: is a quote "
+                                    "or a bracket not closed there?",
+                                    name, std::prev(behind)->second, std::prev(behind)->first));
+  }
+}
+
+/// YAML takes the end of a line at the end of the file for the end of a quote.
+bool ends_in_quote(std::string text) {
+  text.erase(text.find_last_not_of(" \t\r\n") + 1);
+  try {
+    YAML::Load(text);
+    return false;
+  } catch (const YAML::Exception&) {  // the whole text has been read before
+    return true;
+  }
+}
+
 Result<std::string> text_of_file(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
@@ -220,6 +263,7 @@ Result<void> read_file(const std::string& path, Options& options) {
   TETRAD_TRY(const std::string text, text_of_file(path));
   try {
     std::map<std::string, int> seen;    // by name, the line
+    std::map<int, std::string> places;  // by line, the name
     // By line: all that is, so that one start tells it.
     std::map<int, std::vector<std::string>> wrong;
     const auto note = [&](int line, std::string what) {
@@ -231,9 +275,13 @@ Result<void> read_file(const std::string& path, Options& options) {
     if (!root.IsMap())
       return fail(ErrorCode::kConfig, "{}: line {}: not a list of `name: value` lines", path,
                   root.Mark().line + 1);
+    if (documents.size() > 1)
+      return fail(ErrorCode::kConfig, "{}: more than one document: what is behind a second '---'?",
+                  path);
     for (const auto& pair : root) {
       const auto name = pair.first.as<std::string>();
       const int line = pair.first.Mark().line + 1;  // yaml-cpp counts from 0
+      places[line] = name;
       const auto [before, is_first] = seen.emplace(name, line);
       if (!is_first) {
         note(line, fmt::format("{}: said twice, first in line {}", name, before->second));
@@ -251,6 +299,10 @@ Result<void> read_file(const std::string& path, Options& options) {
                              : Result<void>(std::unexpected(value.error()));
       if (!set) note(line, set.error().message);
     }
+    find_swallowed_lines(text, places, note);
+    if (wrong.empty() && !places.empty() && ends_in_quote(text))
+      note(places.rbegin()->first,
+           fmt::format("{}: a quote is not closed", places.rbegin()->second));
     if (wrong.empty()) return {};
     std::vector<std::string> all;
     for (const auto& [line, of_line] : wrong) all.insert(all.end(), of_line.begin(), of_line.end());

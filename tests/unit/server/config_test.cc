@@ -332,6 +332,45 @@ TEST_CASE("files that are wrong are refused with their path and the option") {
   CHECK(read({"--config", comments.path()}));
 }
 
+TEST_CASE("a value that takes in the lines behind it is refused") {
+  const auto said = [](const std::string& text) {
+    const File file(text);
+    return refusal(read({"--config", file.path()}));
+  };
+  // The quote goes on to the end of the file, to another quote, or over an apostrophe.
+  const std::string swallows =
+      "line 3: (seeds: ...) is inside the value of 'rack', of line 2: is a quote or a bracket not "
+      "closed there?";
+  for (const char* rest : {"seeds: 127.0.0.1\ncluster_name: prod\n", "seeds: \"\n", "seeds:\n",
+                           "seeds: 127.0.0.1 # it\"\n", "seeds: 127.0.0.1"}) {
+    CAPTURE(rest);
+    const std::string all = std::string("listen_address: 127.0.0.4\nrack: \"a\n") + rest;
+    if (std::string_view(rest).ends_with('\n'))
+      CHECK(has(said(all), swallows));
+    else
+      said(all);  // YAML itself finds this one
+  }
+  CHECK(has(said("rack: 'a\ncluster_name: it\nauthenticator: x\n"),
+            "line 2: (cluster_name: ...) is inside the value of 'rack', of line 1"));
+  said("seeds: [127.0.0.1,\nrack: b]\n");  // YAML has no text there
+  // The last value of the file.
+  for (const char* end : {"\n", "\n\n", "\n  b\n", "\n# words\n", " \r\n"}) {
+    CAPTURE(end);
+    CHECK(has(said(std::string("native_port: 1\nrack: \"a") + end),
+              "line 2: rack: a quote is not closed"));
+  }
+  said("rack: a\n---\ncluster_name: b\n");
+  // What is well.
+  for (const char* text :
+       {"rack: \"a: b\"\n# seeds: x\nnative_port: 1\n", "{rack: a,\nnative_port: 1}\n",
+        "rack: \"a\n  b\"\n", "---\nrack: a\n", "rack: a\r\nnative_port: 1\r\n", "rack: a\n...\n",
+        "rack: it's\n", "rack: a # it's\n\n", "\"rack\": a\nnative_port: 1"}) {
+    CAPTURE(text);
+    const File file(text);
+    CHECK(read({"--config", file.path()}));
+  }
+}
+
 TEST_CASE("an option takes a list only where it is one") {
   const auto said = [](const std::string& text) {
     const File file(text);
