@@ -2,12 +2,18 @@
 // tetrad: the server program.
 #include <cstdio>
 #include <malloc.h>
+#include <new>
+#include <sstream>
+#include <system_error>
 
 #include "server/config/options.h"
 #include "server/node.h"
 #include "server/runtime/asio_reactor.h"
 #include "server/runtime/control_group.h"
 #include "server/runtime/data_folder.h"
+#include "server/runtime/heard_signals.h"
+#include "server/runtime/thread_limit.h"
+#include "server/start_check.h"
 
 namespace {
 
@@ -19,24 +25,21 @@ constexpr int kMappedApart_bytes = 1 << 20;
 /// Below it few arenas: each thread that allocates gets one of its own, which keeps what it freed.
 constexpr uint64_t kFewArenasBelow_bytes = uint64_t{2} << 30;
 
-/// Says why the program ends, on one line. 2: as it is configured it cannot run.
-int ended_by(const tetrad::Error& error) {
-  std::fprintf(stderr, "tetrad: %s\n", error.message.c_str());
+/// Says why the program ends, a line for each reason. 2: as it is configured it cannot run.
+int ended_by(const tetrad::Error& error, const std::string& hint = "") {
+  std::istringstream lines(error.message + hint);
+  for (std::string line; std::getline(lines, line);)
+    std::fprintf(stderr, "tetrad: %s\n", line.c_str());
   return error.code == tetrad::ErrorCode::kConfig ? 2 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   using namespace tetrad;
+  server::HeardSignals::ignore();
   ::mallopt(M_MMAP_THRESHOLD, kMappedApart_bytes);
   if (server::usable_memory_bytes() < kFewArenasBelow_bytes) ::mallopt(M_ARENA_MAX, 2);
   const auto line = server::read_command_line(argc, argv);
-  if (!line) {
-    std::fprintf(stderr, "tetrad: %s (tetrad --help lists the options)\n",
-                 line.error().message.c_str());
-    return 2;
-  }
+  if (!line) return ended_by(line.error(), " (tetrad --help lists the options)");
   if (line->show_help) {
     std::fputs(server::help_text().c_str(), stdout);
     return 0;
@@ -46,7 +49,13 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (line->print_config) {
-    std::fputs(server::default_config_text().c_str(), stdout);
+    std::fputs(server::config_text(line->options).c_str(), stdout);
+    return 0;
+  }
+  if (line->check_config) {
+    if (const auto checked = server::check_start(line->options); !checked)
+      return ended_by(checked.error());
+    std::puts("ok");
     return 0;
   }
   const auto log = std::make_shared<server::RecentLog>(
@@ -65,4 +74,18 @@ int main(int argc, char** argv) {
     if (!ended) return ended_by(ended.error());
     if (*ended == server::NodeEnd::kStopped) return 0;
   }
+}
+
+}  // namespace
+
+// What no part has caught: a limit of the machine that is met at the start.
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::system_error& thrown) {
+    std::fprintf(stderr, "tetrad: %s; %s\n", thrown.what(), tetrad::server::kThreadLimits);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "tetrad: there is no memory left to start in (ulimit -v)\n");
+  }
+  return 1;
 }

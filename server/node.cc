@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a node is put together of its options: what is opened, in which order, and what each part gets.
 //
-//   1. What can be checked without touching anything: addresses, names, guardrails, TLS files.
+//   1. What can be checked without touching anything: addresses, names, guardrails, TLS files
+//      (start_check.h), and that the threads can be made.
 //   2. The lock of the data directory; from here on no other process writes it.
 //   3. The metadata log: how the last life ended, and a note that this one has begun.
 //   4. The logs of hints and batches, the shards, their stores, transports and replication, the
@@ -19,13 +20,14 @@
 #include "replication/membership/data_center_check.h"
 #include "server/admin/admin_token.h"
 #include "server/config/guardrails.h"
-#include "server/config/seeds.h"
 #include "server/node_impl.h"
 #include "server/runtime/control_group.h"
 #include "server/runtime/data_folder.h"
 #include "server/runtime/os_random.h"
 #include "server/runtime/process_facts.h"
 #include "server/runtime/running_mark.h"
+#include "server/runtime/thread_limit.h"
+#include "server/start_check.h"
 #include "storage/engine/ballast.h"
 #include "storage/engine/local_log_front.h"
 
@@ -45,16 +47,6 @@ Result<void> check_disk_size(const Options& options, const DataDisk& disk) {
               asked_bytes, options.data_directory, capacity_bytes);
 }
 
-/// Drivers and keyspaces name what these are called, so they are called something.
-Result<void> check_names(const Options& options) {
-  for (const auto& [option, value] :
-       {std::pair("cluster_name", &options.cluster_name),
-        std::pair("datacenter", &options.datacenter), std::pair("rack", &options.rack)}) {
-    if (value->empty()) return fail(ErrorCode::kConfig, "{}: a name is missing", option);
-  }
-  return {};
-}
-
 // More readers than cores: each mostly waits for the disk.
 ThreadIoPoolOptions pool_options(const Options& options) {
   constexpr uint64_t kReadersOfACore = 4, kReadersMost = 64, kReadsWaitingOfAReader = 256;
@@ -65,6 +57,20 @@ ThreadIoPoolOptions pool_options(const Options& options) {
   out.reader_threads = static_cast<int>(readers);
   out.reads_waiting_max = readers * kReadsWaitingOfAReader;
   return out;
+}
+
+uint64_t background_threads(const Options& options) {
+  return options.background_threads != 0 ? options.background_threads
+                                         : std::max<uint64_t>(2, usable_cores() / 2);
+}
+
+/// All that the node makes: of the pool readers, others and lanes of shards and logs, of RocksDB, of
+/// the shards, and a few that watch.
+uint64_t threads_of(const Options& options) {
+  constexpr uint64_t kOfAShard = 3, kOfLogs = 3, kOthers = 6;
+  const ThreadIoPoolOptions pool = pool_options(options);
+  return pool.reader_threads + pool.maintenance_threads + kOfLogs + background_threads(options) +
+         kOfAShard * std::max<uint64_t>(options.shards, 1) + kOthers;
 }
 
 /// What the data of this process is on.
@@ -264,9 +270,7 @@ Result<void> NodeImpl::open_stores() {
   if (shards_.size() > 1)
     options.write_buffers_total_bytes =
         options.write_buffer_bytes * std::max<uint64_t>(4, 2 * shards_.size());
-  options.background_threads = static_cast<uint32_t>(
-      options_.background_threads != 0 ? options_.background_threads
-                                       : std::max<uint64_t>(2, usable_cores() / 2));
+  options.background_threads = static_cast<uint32_t>(background_threads(options_));
   store_factory_ = storage::make_rocks_store_factory(options, logger_.named("store"), files_,
                                                      log_recovery(), compactions_);
   for (const auto& shard : shards_) {
@@ -472,23 +476,11 @@ void NodeImpl::count_encrypted(std::function<void(std::string, Result<storage::F
 }
 
 Result<void> NodeImpl::open() {
-  TETRAD_TRY(addresses_, addresses_of(options_));
-  TETRAD_TRY_VOID(check_names(options_));
-  TETRAD_TRY_VOID(check_guardrails(options_));
-  const bool resets = !options_.reset_superuser.empty();
-  if (resets || !options_.init_superuser.empty()) {
-    base::Random random(os_random);
-    TETRAD_TRY(first_superuser_,
-               first_superuser(resets ? options_.reset_superuser : options_.init_superuser,
-                               options_.init_superuser_password_file, random));
-    first_superuser_->replaces = resets;
-  }
-  if (client_addresses_.is_on() && !has_authentication(options_))
-    return fail(ErrorCode::kConfig,
-                "cidr_authorizer: CassandraCIDRAuthorizer is about roles: it needs authenticator "
-                "PasswordAuthenticator");
-  TETRAD_TRY(tls_, open_node_tls(options_));
-  TETRAD_TRY(seeds_, read_seeds(options_.seeds, static_cast<uint16_t>(options_.internode_port)));
+  TETRAD_TRY(CheckedStart checked, check_start(options_));
+  addresses_ = std::move(checked.addresses);
+  first_superuser_ = std::move(checked.first_superuser);
+  tls_ = std::move(checked.tls);
+  seeds_ = std::move(checked.seeds);
   // A peer that closes must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
@@ -531,6 +523,8 @@ Result<void> NodeImpl::open() {
 
 Result<std::unique_ptr<Node>> Node::open(const Options& options, Logger logger,
                                          const RecentLog& log) {
+  // The pool's threads are made first.
+  TETRAD_TRY_VOID(check_threads(threads_of(options)));
   auto node = std::make_unique<NodeImpl>(options, std::move(logger), log);
   TETRAD_TRY_VOID(node->open());
   return std::unique_ptr<Node>(std::move(node));

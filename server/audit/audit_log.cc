@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a record gets to the disk:
 //
-// 1. Before a statement runs, check() refuses it if too many bytes wait. So nothing runs unrecorded
-//    when the disk is full, and memory stays bounded.
+// 1. Before a statement runs, check() refuses it if the disk takes nothing or too many bytes wait. So
+//    nothing runs unrecorded when the disk is full, and memory stays bounded.
 // 2. record(), on the thread of the shard, filters and appends to `waiting_` under the mutex. It
 //    never touches the disk.
 // 3. The log's own thread takes all that waits, every 200 ms or as soon as 256 KiB wait, and writes
 //    it line by line.
 // 4. When the disk fails, the thread keeps the records and tries again, from the first one that is
-//    not written. `waiting_bytes_` counts them until they are written, so step 1 goes on to refuse.
+//    not written.
+// 5. Once a second the thread looks whether audit.log is still the file that it writes.
 #include "server/audit/audit_log.h"
 
-#include <chrono>
-#include <filesystem>
-
 #include <nlohmann/json.hpp>
-#include <spdlog/pattern_formatter.h>
 
 #include "server/config/name_list.h"
 #include "server/config/options.h"
@@ -28,6 +25,8 @@ using cql::AuditCategory;
 /// How often records are written that are few, and a disk that failed is tried again.
 constexpr std::chrono::milliseconds kWritePeriod{200};
 constexpr uint64_t kWriteBytes = 256u << 10;  // written as soon as this much waits
+constexpr uint64_t kChunkBytes = 64u << 10;   // of one system call
+constexpr std::chrono::seconds kLookPeriod{1};
 
 // What a record takes of memory, about. The same record must always give the same number: it is
 // added once and taken off once.
@@ -123,28 +122,19 @@ std::string audit_line(const cql::AuditRecord& record, const std::string& host) 
 }
 
 Result<std::unique_ptr<AuditLog>> AuditLog::open(AuditLogOptions options, Logger logger) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (fs::create_directories(options.folder, error); !error)
-    // Statements may hold personal data and secrets.
-    fs::permissions(options.folder, fs::perms::owner_all, error);
-  if (error)
-    return fail(ErrorCode::kIo, "audit_log_directory: {}: {}", options.folder, error.message());
-  try {
-    auto file = std::make_unique<spdlog::sinks::rotating_file_sink_st>(
-        options.folder + "/audit.log", options.file_bytes_max, options.files_max);
-    file->set_formatter(
-        std::make_unique<spdlog::pattern_formatter>("%v", spdlog::pattern_time_type::utc, "\n"));
-    return std::unique_ptr<AuditLog>(
-        new AuditLog(std::move(options), std::move(logger), std::move(file)));
-  } catch (const std::exception& thrown) {  // spdlog's way to say that a file does not open
-    return fail(ErrorCode::kIo, "audit_log_directory: {}", thrown.what());
-  }
+  auto file =
+      std::make_unique<AuditFile>(options.folder, options.file_bytes_max, options.files_max);
+  if (const auto opened = file->open(); !opened)
+    return fail(ErrorCode::kIo, "audit_log_directory: {}", opened.error().message);
+  return std::unique_ptr<AuditLog>(
+      new AuditLog(std::move(options), std::move(logger), std::move(file)));
 }
 
-AuditLog::AuditLog(AuditLogOptions options, Logger logger,
-                   std::unique_ptr<spdlog::sinks::rotating_file_sink_st> file)
-    : options_(std::move(options)), logger_(logger.named("audit")), file_(std::move(file)) {
+AuditLog::AuditLog(AuditLogOptions options, Logger logger, std::unique_ptr<AuditFile> file)
+    : options_(std::move(options)),
+      logger_(logger.named("audit")),
+      file_(std::move(file)),
+      looked_at_(std::chrono::steady_clock::now()) {
   thread_ = std::thread([this] { write(); });
 }
 
@@ -161,7 +151,7 @@ AuditLog::~AuditLog() {
 
 Result<void> AuditLog::check() const {
   const std::lock_guard lock(mutex_);
-  if (waiting_bytes_ < options_.waiting_bytes_max) return {};
+  if (failure_.empty() && waiting_bytes_ < options_.waiting_bytes_max) return {};
   // Which of the two errors: a disk that fails is for the operator, a slow one is for the client to
   // retry.
   ++refused_;
@@ -182,6 +172,14 @@ void AuditLog::record(cql::AuditRecord record) {
     is_much = waiting_bytes_ > kWriteBytes && failure_.empty();
   }
   if (is_much) changed_.notify_one();
+}
+
+void AuditLog::reopen() {
+  {
+    const std::lock_guard lock(mutex_);
+    reopens_ = true;
+  }
+  changed_.notify_one();
 }
 
 uint64_t AuditLog::recorded() const {
@@ -206,7 +204,7 @@ void AuditLog::write() {
     {
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, kWritePeriod, [this] {
-        return ending_ || (waiting_bytes_ > kWriteBytes && failure_.empty());
+        return ending_ || reopens_ || (waiting_bytes_ > kWriteBytes && failure_.empty());
       });
       ended = ending_;
       // Not empty: the disk took only a part. These first, to keep the order.
@@ -226,16 +224,50 @@ void AuditLog::write() {
   }
 }
 
+std::string AuditLog::next_lines(const std::vector<cql::AuditRecord>& records, size_t written,
+                                 size_t& end) const {
+  // A file is never larger than it may be but for a line that is so alone.
+  const uint64_t bytes_max = std::min(kChunkBytes, options_.file_bytes_max);
+  std::string out;
+  for (end = written; end < records.size(); ++end) {
+    const std::string line = audit_line(records[end], options_.host);
+    if (end != written && out.size() + line.size() + 1 > bytes_max) break;
+    out += line;
+    out.push_back('\n');
+  }
+  return out;
+}
+
+Result<void> AuditLog::look_at_file() {
+  const auto now = std::chrono::steady_clock::now();
+  bool reopens = false;
+  {
+    const std::lock_guard lock(mutex_);
+    std::swap(reopens, reopens_);
+  }
+  if (reopens) {
+    looked_at_ = now;
+    return file_->open();
+  }
+  if (now - looked_at_ < kLookPeriod) return {};
+  looked_at_ = now;
+  TETRAD_TRY(const bool is_new, file_->look());
+  if (is_new)
+    logger_.warn("audit.log was removed or is another file: a new one is opened folder={}",
+                 options_.folder);
+  return {};
+}
+
 bool AuditLog::write_out(const std::vector<cql::AuditRecord>& records, size_t& written) {
   std::string failure;
-  try {
-    for (; written < records.size(); ++written) {
-      const std::string line = audit_line(records[written], options_.host);
-      file_->log(spdlog::details::log_msg("", spdlog::level::info, line));
-    }
-    file_->flush();
-  } catch (const std::exception& thrown) {
-    failure = thrown.what();
+  if (const auto looked = look_at_file(); !looked) failure = looked.error().message;
+  while (failure.empty() && written < records.size()) {
+    size_t end = written;
+    const auto appended = file_->append(next_lines(records, written, end));
+    if (appended)
+      written = end;
+    else
+      failure = appended.error().message;
   }
   const std::lock_guard lock(mutex_);
   // Logged when it changes, not on each try.

@@ -8,12 +8,14 @@
 //
 // "error" is there when it failed, "batch" is the same for the statements of one BATCH. The newest
 // file is audit.log; when it is full it becomes audit.1.log, that one audit.2.log, and the oldest is
-// removed. Records are on the disk within a second; they are not synced.
+// removed. Records are on the disk within a second; they are not synced. Where somebody removes or
+// renames audit.log, a new one is begun within a second.
 //
 // check() comes before a statement runs, record() when it has ended: a statement that could not be
 // recorded is not run. Both are called by any shard and wait for nothing but a short lock.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -22,11 +24,10 @@
 #include <thread>
 #include <vector>
 
-#include <spdlog/sinks/rotating_file_sink.h>
-
 #include "base/log.h"
 #include "base/metrics.h"
 #include "cql/execute/audit.h"
+#include "server/audit/audit_file.h"
 
 namespace tetrad::server {
 
@@ -71,6 +72,8 @@ class AuditLog final : public cql::AuditTrail {
 
   Result<void> check() const override;
   void record(cql::AuditRecord record) override;
+  /// Writes to a newly opened audit.log from now on. From any thread.
+  void reopen();
 
   /// From any thread.
   uint64_t recorded() const;
@@ -79,17 +82,22 @@ class AuditLog final : public cql::AuditTrail {
   std::string failure() const;
 
  private:
-  AuditLog(AuditLogOptions options, Logger logger,
-           std::unique_ptr<spdlog::sinks::rotating_file_sink_st> file);
+  AuditLog(AuditLogOptions options, Logger logger, std::unique_ptr<AuditFile> file);
   /// Of the writing thread: takes what waits, writes it, and tries again when the disk took
   /// nothing.
   void write();
   /// False: they are still to be written.
   bool write_out(const std::vector<cql::AuditRecord>& records, size_t& written);
+  /// Of those from `written` on, the lines of as many as go to the file at once.
+  std::string next_lines(const std::vector<cql::AuditRecord>& records, size_t written,
+                         size_t& end) const;
+  /// Whether audit.log is still the file that is written. Errors: kIo.
+  Result<void> look_at_file();
 
   const AuditLogOptions options_;
   const Logger logger_;
-  const std::unique_ptr<spdlog::sinks::rotating_file_sink_st> file_;  // of the thread
+  const std::unique_ptr<AuditFile> file_;            // of the thread
+  std::chrono::steady_clock::time_point looked_at_;  // of the thread
 
   mutable std::mutex mutex_;  // of all that follows
   std::condition_variable changed_;
@@ -98,7 +106,7 @@ class AuditLog final : public cql::AuditTrail {
   uint64_t recorded_ = 0;
   mutable uint64_t refused_ = 0;
   std::string failure_;  // of the disk; "" when the last write succeeded
-  bool ending_ = false;
+  bool reopens_ = false, ending_ = false;
 
   std::thread thread_;  // last: the others are there when it begins
 };

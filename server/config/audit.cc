@@ -8,6 +8,9 @@ void append_audit_options(std::vector<OptionEntry>& table) {
   const auto add = [&](const char* name, OptionEntry::Target target, const char* sentence) {
     table.push_back({name, target, 0, 0, {}, sentence});
   };
+  const auto add_list = [&](const char* name, std::string Options::*target, const char* sentence) {
+    table.push_back({name, target, 0, 0, {}, sentence, OptionUnit::kNone, true});
+  };
   add("audit_log_enabled", &Options::audit_log_enabled,
       "Records who asked for what, from where, and with what outcome: a line of JSON for each "
       "statement and login. Values bound to markers and passwords are never in it. While the log "
@@ -26,19 +29,20 @@ void append_audit_options(std::vector<OptionEntry>& table) {
                    10'000,
                    {},
                    "Files of the audit log that are kept beside the newest."});
-  add("audit_log_included_categories", &Options::audit_log_included_categories,
+  add_list(
+      "audit_log_included_categories", &Options::audit_log_included_categories,
       "Only these are recorded, of QUERY, DML, DDL, DCL, OTHER, AUTH, ERROR and PREPARE, separated "
       "by commas; empty: all.");
-  add("audit_log_excluded_categories", &Options::audit_log_excluded_categories,
-      "These are not recorded.");
-  add("audit_log_included_keyspaces", &Options::audit_log_included_keyspaces,
-      "Only statements on these keyspaces are recorded, and those on none; empty: all.");
-  add("audit_log_excluded_keyspaces", &Options::audit_log_excluded_keyspaces,
-      "Statements on these keyspaces are not recorded.");
-  add("audit_log_included_users", &Options::audit_log_included_users,
-      "Only statements of these roles are recorded; empty: of all.");
-  add("audit_log_excluded_users", &Options::audit_log_excluded_users,
-      "Statements of these roles are not recorded.");
+  add_list("audit_log_excluded_categories", &Options::audit_log_excluded_categories,
+           "These are not recorded.");
+  add_list("audit_log_included_keyspaces", &Options::audit_log_included_keyspaces,
+           "Only statements on these keyspaces are recorded, and those on none; empty: all.");
+  add_list("audit_log_excluded_keyspaces", &Options::audit_log_excluded_keyspaces,
+           "Statements on these keyspaces are not recorded.");
+  add_list("audit_log_included_users", &Options::audit_log_included_users,
+           "Only statements of these roles are recorded; empty: of all.");
+  add_list("audit_log_excluded_users", &Options::audit_log_excluded_users,
+           "Statements of these roles are not recorded.");
 }
 
 }  // namespace tetrad::server

@@ -238,7 +238,9 @@ void append_guardrail_options(std::vector<OptionEntry>& table) {
                      0,
                      0,
                      {},
-                     fmt::format("Guardrail: {}, with commas between.", rail.sentence)});
+                     fmt::format("Guardrail: {}, with commas between.", rail.sentence),
+                     OptionUnit::kNone,
+                     true});
   for (const SwitchRail& rail : kSwitchRails)
     table.push_back(
         {rail.name, rail.source, 0, 0, {}, fmt::format("Guardrail: {}.", rail.sentence)});

@@ -5,10 +5,14 @@
 //   2. The file sets options over the defaults; each name at most once.
 //   3. The command line's options are set over those.
 // The table of options decides what a value may be; no option has code of its own here.
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +23,8 @@
 
 namespace tetrad::server {
 namespace {
+
+constexpr std::string_view kDataDirectory = "data_directory";
 
 /// 0 for what is no unit here.
 uint64_t unit_factor(OptionUnit unit, std::string_view text) {
@@ -59,6 +65,10 @@ Result<void> set_option(Options& options, const OptionEntry& entry, const std::s
         allowed += (allowed.empty() ? "" : ", ") + std::string(choice);
       return fail(ErrorCode::kConfig, "{}: '{}' is none of {}", entry.name, value, allowed);
     }
+    if (entry.name == kDataDirectory && value.find(',') != std::string::npos)
+      return fail(ErrorCode::kConfig,
+                  "{}: '{}' has a comma: a node has one data directory, whose path has none",
+                  entry.name, value);
     // `text` points to a pointer to member.
     options.** text = value;
     return {};
@@ -182,62 +192,123 @@ std::string suggestion(const std::string& word, bool on_command_line) {
   return found.empty() ? "" : fmt::format("; did you mean {}?", found);
 }
 
-Result<void> read_file(const std::string& path, Options& options) {
+/// What YAML's value says, as it would stand on the command line.
+Result<std::string> text_of(const OptionEntry& entry, const YAML::Node& value) {
+  if (value.IsNull())
+    return fail(ErrorCode::kConfig, "{}: there is no value behind it", entry.name);
+  if (value.IsScalar()) return value.as<std::string>();
+  // A list in YAML is a text with commas: seeds, names of properties.
+  if (!value.IsSequence() || !entry.is_list)
+    return fail(ErrorCode::kConfig, "{}: takes one value, not a {}{}", entry.name,
+                value.IsMap() ? "map" : "list",
+                entry.name == kDataDirectory ? ": a node has one data directory" : "");
+  std::string out;
+  for (const auto& item : value) out += (out.empty() ? "" : ", ") + item.as<std::string>();
+  return out;
+}
+
+/// Whether a line begins as an option does: `name:` at its start.
+std::string_view name_at_start(std::string_view line) {
+  const size_t end = line.find(':');
+  if (end == 0 || end == std::string_view::npos) return {};
+  if (end + 1 < line.size() && std::isspace(static_cast<unsigned char>(line[end + 1])) == 0)
+    return {};
+  const std::string_view name = line.substr(0, end);
+  const auto is_of_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  return std::ranges::all_of(name, is_of_name) ? name : std::string_view();
+}
+
+/// A quote that is not closed takes the lines behind it into its value, and YAML has nothing against
+/// that: seeds and authenticator would be at their defaults, unseen. So a line that looks like an
+/// option must be one. `names` are the options of the file by their lines, counted from 1.
+void find_swallowed_lines(std::string_view text, const std::map<int, std::string>& names,
+                          const std::function<void(int, std::string)>& note) {
+  int line = 0;
+  for (size_t at = 0; at < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view name = name_at_start(text.substr(at, end - at));
+    at = end + 1;
+    const int number = line + 1;  // as an editor counts
+    const auto behind = names.upper_bound(number);
+    if (name.empty() || behind == names.begin() || names.contains(number)) continue;
+    return note(number, fmt::format("({}: ...) is inside the value of '{}', of line {}: is a quote "
+                                    "or a bracket not closed there?",
+                                    name, std::prev(behind)->second, std::prev(behind)->first));
+  }
+}
+
+/// YAML takes the end of a line at the end of the file for the end of a quote.
+bool ends_in_quote(std::string text) {
+  text.erase(text.find_last_not_of(" \t\r\n") + 1);
+  try {
+    YAML::Load(text);
+    return false;
+  } catch (const YAML::Exception&) {  // the whole text has been read before
+    return true;
+  }
+}
+
+Result<std::string> text_of_file(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     return fail(ErrorCode::kConfig, "config: {} is a directory, not a file", path);
+  std::ifstream file(path, std::ios::binary);
+  std::string out{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file)
+    return fail(ErrorCode::kConfig, "config: {} cannot be read: {}", path, std::strerror(errno));
+  return out;
+}
+
+Result<void> read_file(const std::string& path, Options& options) {
+  TETRAD_TRY(const std::string text, text_of_file(path));
   try {
-    std::map<std::string, int> seen;  // by name, the line
-    std::vector<std::string> wrong;   // all that is, so that one start tells it
-    int line = 0;
-    const auto note = [&](std::string_view what) {
-      wrong.push_back(fmt::format("line {}: {}", line, what));
+    std::map<std::string, int> seen;    // by name, the line
+    std::map<int, std::string> places;  // by line, the name
+    // By line: all that is, so that one start tells it.
+    std::map<int, std::vector<std::string>> wrong;
+    const auto note = [&](int line, std::string what) {
+      wrong[line].push_back(fmt::format("line {}: {}", line, what));
     };
-    const YAML::Node root = YAML::LoadFile(path);
-    if (root.IsNull()) return {};
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.empty() || (documents.size() == 1 && documents[0].IsNull())) return {};
+    const YAML::Node& root = documents[0];
     if (!root.IsMap())
       return fail(ErrorCode::kConfig, "{}: line {}: not a list of `name: value` lines", path,
                   root.Mark().line + 1);
+    if (documents.size() > 1)
+      return fail(ErrorCode::kConfig, "{}: more than one document: what is behind a second '---'?",
+                  path);
     for (const auto& pair : root) {
       const auto name = pair.first.as<std::string>();
-      line = pair.first.Mark().line + 1;  // yaml-cpp counts from 0
+      const int line = pair.first.Mark().line + 1;  // yaml-cpp counts from 0
+      places[line] = name;
       const auto [before, is_first] = seen.emplace(name, line);
       if (!is_first) {
-        note(fmt::format("{}: said twice, first in line {}", name, before->second));
+        note(line, fmt::format("{}: said twice, first in line {}", name, before->second));
         continue;
       }
       const auto& table = option_table();
       const auto entry =
           std::find_if(table.begin(), table.end(), [&](const auto& e) { return e.name == name; });
       if (entry == table.end()) {
-        note(fmt::format("there is no option '{}'{}", name, suggestion(name, false)));
+        note(line, fmt::format("there is no option '{}'{}", name, suggestion(name, false)));
         continue;
       }
-      std::string value;
-      // A list in YAML is a text with commas: seeds, names of properties.
-      if (pair.second.IsSequence() &&
-          std::holds_alternative<std::string Options::*>(entry->target)) {
-        for (const auto& item : pair.second)
-          value += (value.empty() ? "" : ", ") + item.as<std::string>();
-      } else if (pair.second.IsScalar()) {
-        value = pair.second.as<std::string>();
-      } else if (pair.second.IsNull()) {
-        note(fmt::format("{}: there is no value behind it", name));
-        continue;
-      } else {
-        note(fmt::format("{}: not a single value", name));
-        continue;
-      }
-      if (auto set = set_option(options, *entry, value); !set) note(set.error().message);
+      const auto value = text_of(*entry, pair.second);
+      const auto set = value ? set_option(options, *entry, *value)
+                             : Result<void>(std::unexpected(value.error()));
+      if (!set) note(line, set.error().message);
     }
+    find_swallowed_lines(text, places, note);
+    if (wrong.empty() && !places.empty() && ends_in_quote(text))
+      note(places.rbegin()->first,
+           fmt::format("{}: a quote is not closed", places.rbegin()->second));
     if (wrong.empty()) return {};
-    return fail(ErrorCode::kConfig, "{}: {}", path, fmt::join(wrong, " | "));
-  } catch (const YAML::BadFile&) {
-    return fail(ErrorCode::kConfig, "config: {} cannot be read: {}", path, std::strerror(errno));
+    std::vector<std::string> all;
+    for (const auto& [line, of_line] : wrong) all.insert(all.end(), of_line.begin(), of_line.end());
+    return fail(ErrorCode::kConfig, "{}: {}", path, fmt::join(all, " | "));
   } catch (const YAML::Exception& e) {
     return fail(ErrorCode::kConfig, "{}: {}", path, e.what());
-  } catch (const std::ios_base::failure& e) {
-    return fail(ErrorCode::kConfig, "config: {} cannot be read: {}", path, e.code().message());
   }
 }
 
@@ -254,6 +325,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
   app.add_flag("-h,--help", line.show_help);
   app.add_flag("-v,--version", line.show_version);
   app.add_flag("--print-config", line.print_config);
+  app.add_flag("--check-config", line.check_config);
   app.add_option("--config", config_path);
   for (const OptionEntry& entry : option_table()) {
     const std::string name = command_line_name(entry);

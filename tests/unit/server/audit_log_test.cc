@@ -210,9 +210,68 @@ TEST_CASE("an audit log that cannot be written refuses requests, and says why") 
   CHECK(refused.error().message.starts_with("The audit log cannot be written: "));
   CHECK(log.refused() == 1);
 
+  CHECK((fs::status("/dev/full").permissions() & fs::perms::others_write) != fs::perms::none);
   const std::string file = top / "file";
   std::ofstream(file) << "x";
   CHECK(AuditLog::open(options_in(file), Logger()).error().code == ErrorCode::kIo);
+}
+
+TEST_CASE(
+    "an audit log whose file is removed or replaced goes on in a new one, for its owner only") {
+  const Folder top;
+  AuditLogOptions options = options_in(top / "audit");
+  options.file_bytes_max = 1'000;
+  const std::string file = options.folder + "/audit.log";
+  // A version before left them so.
+  fs::create_directories(options.folder);
+  std::ofstream(options.folder + "/audit.1.log") << "x\n";
+  fs::permissions(options.folder + "/audit.1.log", fs::perms{0644});
+  auto opened = AuditLog::open(options, Logger());
+  REQUIRE(opened.has_value());
+  AuditLog& log = **opened;
+  const auto comes_to = [&](const char* user) {
+    log.record(record_of(AuditCategory::kDml, "shop", user));
+    return comes([&] {
+      const auto lines = lines_of(file);
+      return !lines.empty() && nlohmann::json::parse(lines.back()).at("user") == user;
+    });
+  };
+  const auto all_are_private = [&] {
+    bool out = fs::status(options.folder).permissions() == fs::perms::owner_all;
+    for (const auto& entry : fs::directory_iterator(options.folder))
+      out &= entry.status().permissions() == fs::perms{0600};
+    return out;
+  };
+  REQUIRE(comes_to("first"));
+  CHECK(all_are_private());
+  fs::remove(file);
+  CHECK(comes([&] { return fs::exists(file); }));  // also if nothing is to be written
+  CHECK(comes_to("second"));
+  fs::remove_all(options.folder);
+  CHECK(comes([&] { return fs::exists(file); }));
+  CHECK(comes_to("third"));
+  fs::rename(file, top / "rotated");
+  std::ofstream(file) << "{\"user\":\"other\"}\n";
+  log.reopen();
+  CHECK(comes_to("fourth"));
+  CHECK(lines_of(file).size() == 2);
+  CHECK(lines_of(top / "rotated").size() == 1);
+  for (int i = 0; i < 20; ++i) CHECK(comes_to(std::to_string(i).c_str()));
+  CHECK(fs::exists(options.folder + "/audit.2.log"));
+  CHECK(all_are_private());
+  CHECK(log.failure().empty());
+  CHECK(log.check().has_value());
+
+  // Where no file can be made statements are refused, until it can.
+  fs::remove_all(options.folder);
+  std::ofstream(options.folder) << "x";
+  CHECK(comes([&] { return !log.check().has_value(); }));
+  CHECK_FALSE(log.failure().empty());
+  log.record(record_of(AuditCategory::kDml, "shop", "kept"));
+  fs::remove(options.folder);
+  CHECK(comes([&] { return log.check().has_value(); }));
+  CHECK(comes([&] { return lines_of(file).size() == 1; }));
+  CHECK(all_are_private());
 }
 
 }  // namespace tetrad::server
