@@ -71,19 +71,48 @@ void warn_about_durable_writes(const KeyspaceProperties& given, const PlanInput&
       "is acknowledged");
 }
 
-/// Where the keyspace's rows are: in the data centres that NetworkTopologyStrategy names with a
-/// factor, else in all of the cluster.
-// Of all that `replication` says only the data centres have an effect: replica sets have up to four
-// members whatever the factor is.
-void place(const std::string& name, const std::map<std::string, std::string>& replication,
-           const PlanInput& input, replication::SchemaChange& change) {
-  if (input.meta.format < replication::kFormatPlacement) return;
+/// Those that NetworkTopologyStrategy names with a factor; none: all of the cluster.
+std::set<std::string> data_centers_named(const std::map<std::string, std::string>& replication) {
   std::set<std::string> data_centers;
   const auto strategy = replication.find("class");
   if (strategy != replication.end() && strategy->second.ends_with("NetworkTopologyStrategy"))
     for (const auto& [option, factor] : replication)
       if (option != "class" && std::strtoll(factor.c_str(), nullptr, 10) != 0)
         data_centers.insert(option);
+  return data_centers;
+}
+
+/// A data centre that is taken from a keyspace while it is lost keeps its members: the replica sets
+/// that have them do not change.
+void warn_about_lost(const std::map<std::string, std::string>& before,
+                     const std::map<std::string, std::string>& now, const PlanInput& input) {
+  const std::set<std::string> stays = data_centers_named(now);
+  if (stays.empty() || !input.is_live) return;
+  const std::set<std::string> named = data_centers_named(before);
+  for (const std::string& data_center : named.empty() ? data_centers_of(input.meta) : named) {
+    if (stays.contains(data_center)) continue;
+    size_t nodes = 0, live = 0;
+    for (const auto& [host, node] : input.meta.nodes) {
+      if (node.state == replication::NodeState::kRemoved || node.data_center != data_center)
+        continue;
+      ++nodes;
+      live += input.is_live(host);
+    }
+    if (nodes == 0 || live != 0) continue;
+    input.warnings.push_back(fmt::format(
+        "None of the {} nodes of data centre {} is live: the keyspace keeps its replicas there "
+        "until they are back, or are given up by `tetractl remove-lost-nodes --data-center {}`",
+        nodes, data_center, data_center));
+  }
+}
+
+/// Where the keyspace's rows are.
+// Of all that `replication` says only the data centres have an effect: replica sets have up to four
+// members whatever the factor is.
+void place(const std::string& name, const std::map<std::string, std::string>& replication,
+           const PlanInput& input, replication::SchemaChange& change) {
+  if (input.meta.format < replication::kFormatPlacement) return;
+  const std::set<std::string> data_centers = data_centers_named(replication);
   const std::string key = replication::placement_key(name);
   if (!data_centers.empty()) {
     change.objects.emplace_back(key, replication::placement_text(data_centers));
@@ -257,7 +286,10 @@ Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& in
   keyspace.durable_writes = given.durable_writes.value_or(found->durable_writes);
   warn_about_durable_writes(given, input);
   keyspace.throughput = given.throughput.value_or(found->throughput);
-  if (given.replication) warn_about_factor(keyspace.replication, input);
+  if (given.replication) {
+    warn_about_factor(keyspace.replication, input);
+    warn_about_lost(found->replication, keyspace.replication, input);
+  }
   if (keyspace_text(keyspace) == keyspace_text(*found)) {
     out.nothing_to_do = true;
     return out;

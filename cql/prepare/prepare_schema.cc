@@ -179,10 +179,15 @@ class ChangeStatement final : public Statement {
  private:
   Result<SchemaPlan> plan_now(const SchemaSnapshot& schema, const replication::MetaState& meta,
                               ExecuteContext& context, std::vector<std::string>& warnings) const {
-    const PlanInput input{schema,         meta,
-                          keyspace_,      context.settings,
-                          context.random, context.reactor.wall_time_us(),
-                          warnings,       context.options.throughput_payload};
+    const PlanInput input{schema,
+                          meta,
+                          keyspace_,
+                          context.settings,
+                          context.random,
+                          context.reactor.wall_time_us(),
+                          warnings,
+                          context.options.throughput_payload,
+                          [&context](HostId host) { return context.meta.is_live(host); }};
     return std::visit(
         [&](const auto& statement) -> Result<SchemaPlan> {
           if constexpr (Planned<std::decay_t<decltype(statement)>>) {

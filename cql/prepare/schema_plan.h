@@ -3,6 +3,7 @@
 // the plan to the metadata group; if the schema has moved on meanwhile it plans again.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ struct PlanInput {
   int64_t now_us;        // wall clock: table ids, drop times
   std::vector<std::string>& warnings;
   std::optional<BytesView> throughput_payload = {};  // of the request's custom payload
+  std::function<bool(HostId)> is_live = {};          // for warnings; empty: it is not known
 };
 
 /// What a schema statement comes to: a change to propose to the metadata group, and the answer once

@@ -369,6 +369,35 @@ TEST_CASE(
   CHECK(warned("e", "SimpleStrategy', 'replication_factor': 3") == both + "3" + ends);
 }
 
+TEST_CASE("a data centre that is taken from a keyspace while it is lost is warned of") {
+  SimCluster cluster(9, 4);
+  cluster[3].options().data_center = "elsewhere";
+  REQUIRE(cluster.form(30'000'000));
+  cluster.world().run_for(5'000'000);
+  CqlClient client(cluster[0]);
+  const std::string here = cluster[0].options().data_center;
+  const auto warned = [&](const std::string& statement) {
+    const auto answer = client.run(statement);
+    if (!answer.result) return answer.result.error().message;
+    return answer.warnings.empty() ? std::string() : answer.warnings.front();
+  };
+  const std::string both =
+      " WITH replication = {'class': 'NetworkTopologyStrategy', '" + here + "': 4, 'elsewhere': 4}";
+  const std::string one =
+      " WITH replication = {'class': 'NetworkTopologyStrategy', '" + here + "': 4}";
+  CHECK(warned("CREATE KEYSPACE a" + both) == "");
+  CHECK(warned("ALTER KEYSPACE a" + one) == "");
+  CHECK(warned("ALTER KEYSPACE a" + both) == "");
+  cluster[3].kill();
+  cluster.world().run_for(30'000'000);
+  const std::string kept =
+      "None of the 1 nodes of data centre elsewhere is live: the keyspace keeps its replicas there "
+      "until they are back, or are given up by `tetractl remove-lost-nodes --data-center "
+      "elsewhere`";
+  CHECK(warned("ALTER KEYSPACE a" + one) == kept);
+  CHECK(warned("ALTER KEYSPACE a WITH durable_writes = true") == "");
+}
+
 // Of the two that are away no write can be acknowledged and no QUORUM read answered.
 TEST_CASE("with two of four replicas away tables are truncated and dropped at once") {
   SimCluster cluster(9, 4);
