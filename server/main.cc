@@ -8,6 +8,7 @@
 #include "server/runtime/asio_reactor.h"
 #include "server/runtime/control_group.h"
 #include "server/runtime/data_folder.h"
+#include "server/runtime/heard_signals.h"
 
 namespace {
 
@@ -29,6 +30,7 @@ int ended_by(const tetrad::Error& error) {
 
 int main(int argc, char** argv) {
   using namespace tetrad;
+  server::HeardSignals::ignore();
   ::mallopt(M_MMAP_THRESHOLD, kMappedApart_bytes);
   if (server::usable_memory_bytes() < kFewArenasBelow_bytes) ::mallopt(M_ARENA_MAX, 2);
   const auto line = server::read_command_line(argc, argv);

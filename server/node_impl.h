@@ -92,6 +92,7 @@ class NodeImpl final : public Node {
   // loops end.
   void stop(const std::string& reason);
   void finish_stop();
+  void hear(int signal);
   void join_shards();
   // run() answers the first of these.
   void fatal(const Error& error);

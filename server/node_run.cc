@@ -12,6 +12,7 @@
 #include "server/node_impl.h"
 #include "server/runtime/control_group.h"
 #include "server/runtime/data_folder.h"
+#include "server/runtime/heard_signals.h"
 #include "server/runtime/loop_watch.h"
 #include "server/runtime/running_mark.h"
 #include "server/runtime/stop_signals.h"
@@ -227,11 +228,25 @@ void NodeImpl::join_shards() {
     if (shard->thread.joinable()) shard->thread.join();
 }
 
+/// Of logrotate, of a terminal that closes, or of somebody who knows another server's signals.
+void NodeImpl::hear(int signal) {
+  if (signal != SIGHUP) {
+    logger_.warn("{} has no meaning here and is ignored",
+                 signal == SIGUSR1 ? "SIGUSR1" : "SIGUSR2");
+    return;
+  }
+  if (audit_ != nullptr) audit_->reopen();
+  logger_.info(
+      "SIGHUP: {}; options are read at a start only, certificates when their files change",
+      audit_ != nullptr ? "audit.log is opened anew" : "there is no audit log to open anew");
+}
+
 Result<NodeEnd> NodeImpl::run() {
   AsioReactor& reactor = *reactors_[0];
   // From here on a signal ends the node in an orderly way; a second one has no effect.
   StopSignals signals(reactor.context(),
                       [this](int signal) { stop(signal == SIGTERM ? "SIGTERM" : "SIGINT"); });
+  const HeardSignals others(reactor.context(), [this](int signal) { hear(signal); });
   for (size_t i = 1; i < shards_.size(); ++i) {
     Shard& shard = *shards_[i];
     shard.replication->start();
