@@ -85,6 +85,33 @@ Result<std::string> admin_address_of(const Options& options, const address& list
   return options.admin_address;
 }
 
+/// One of the node's own listeners would keep the other from its port, once the cluster is founded.
+Result<void> check_ports(const Options& options, const NodeAddresses& addresses) {
+  struct Port {
+    const char* option;
+    uint64_t number;
+    const std::string& at;
+  };
+  const Port ports[] = {{"native_port", options.native_port, addresses.rpc},
+                        {"internode_port", options.internode_port, addresses.listen},
+                        {"admin_port", options.admin_port, addresses.admin},
+                        {"admin_port", options.admin_port, addresses.admin_outside}};
+  for (const Port& one : ports) {
+    for (const Port& other : ports) {
+      if (&other <= &one || one.option == other.option || one.number != other.number ||
+          one.at.empty() || other.at.empty())
+        continue;
+      TETRAD_TRY(const address a, read({one.option, one.at}));
+      TETRAD_TRY(const address b, read({other.option, other.at}));
+      // A wildcard takes in all others.
+      if (a != b && !a.is_unspecified() && !b.is_unspecified()) continue;
+      return fail(ErrorCode::kConfig, "{} and {} are both {} on {}: each needs one of its own",
+                  one.option, other.option, one.number, a.is_unspecified() ? other.at : one.at);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 bool has_authentication(const Options& options) {
@@ -116,6 +143,7 @@ Result<NodeAddresses> addresses_of(const Options& options) {
   TETRAD_TRY(const address admin_at, read({"admin_address", out.admin}));
   if (out.admin != out.listen && !admin_at.is_unspecified() && !listen_at.is_unspecified())
     out.admin_outside = out.listen;
+  TETRAD_TRY_VOID(check_ports(options, out));
   return out;
 }
 

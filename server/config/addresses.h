@@ -24,8 +24,8 @@ struct NodeAddresses {
 /// Whether clients must log in.
 bool has_authentication(const Options& options);
 
-/// Errors: kConfig: no IP address, one that nobody could use, or one off loopback that is not
-/// protected and not said to be meant (insecure_listen).
+/// Errors: kConfig: no IP address, one that nobody could use, one off loopback that is not protected
+/// and not said to be meant (insecure_listen), or one port for two listeners.
 Result<NodeAddresses> addresses_of(const Options& options);
 
 }  // namespace tetrad::server

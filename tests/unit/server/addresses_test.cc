@@ -94,5 +94,30 @@ TEST_CASE("off loopback each port is protected or meant to be open") {
   CHECK(refusal(options).starts_with("admin_address: 192.0.2.1 is not on loopback"));
 }
 
+TEST_CASE("two listeners of a node need two ports where their addresses meet") {
+  Options options;
+  options.native_port = 7000;
+  CHECK(refusal(options) ==
+        "native_port and internode_port are both 7000 on 127.0.0.1: each needs one of its own");
+  options.rpc_address = "127.0.0.2";
+  CHECK(refusal(options).empty());
+  options.listen_address = "0.0.0.0";
+  options.broadcast_address = "127.0.0.1";
+  options.insecure_listen = true;
+  CHECK(refusal(options) ==
+        "native_port and internode_port are both 7000 on 127.0.0.2: each needs one of its own");
+  Options admin;
+  admin.admin_port = 9042;
+  CHECK(refusal(admin).starts_with("native_port and admin_port are both 9042 on 127.0.0.1"));
+  admin.admin_port = 7000;
+  CHECK(refusal(admin).starts_with("internode_port and admin_port are both 7000 on 127.0.0.1"));
+  // Beside admin_address the admin port answers some questions at listen_address.
+  admin.admin_address = "127.0.0.5";
+  CHECK(refusal(admin).starts_with("internode_port and admin_port are both 7000 on 127.0.0.1"));
+  Options broadcast;
+  broadcast.broadcast_native_port = 7000;  // nobody listens there
+  CHECK(refusal(broadcast).empty());
+}
+
 }  // namespace
 }  // namespace tetrad::server
