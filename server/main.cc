@@ -2,6 +2,7 @@
 // tetrad: the server program.
 #include <cstdio>
 #include <malloc.h>
+#include <sstream>
 
 #include "server/config/options.h"
 #include "server/node.h"
@@ -9,6 +10,7 @@
 #include "server/runtime/control_group.h"
 #include "server/runtime/data_folder.h"
 #include "server/runtime/heard_signals.h"
+#include "server/start_check.h"
 
 namespace {
 
@@ -20,9 +22,11 @@ constexpr int kMappedApart_bytes = 1 << 20;
 /// Below it few arenas: each thread that allocates gets one of its own, which keeps what it freed.
 constexpr uint64_t kFewArenasBelow_bytes = uint64_t{2} << 30;
 
-/// Says why the program ends, on one line. 2: as it is configured it cannot run.
-int ended_by(const tetrad::Error& error) {
-  std::fprintf(stderr, "tetrad: %s\n", error.message.c_str());
+/// Says why the program ends, a line for each reason. 2: as it is configured it cannot run.
+int ended_by(const tetrad::Error& error, const std::string& hint = "") {
+  std::istringstream lines(error.message + hint);
+  for (std::string line; std::getline(lines, line);)
+    std::fprintf(stderr, "tetrad: %s\n", line.c_str());
   return error.code == tetrad::ErrorCode::kConfig ? 2 : 1;
 }
 
@@ -34,11 +38,7 @@ int main(int argc, char** argv) {
   ::mallopt(M_MMAP_THRESHOLD, kMappedApart_bytes);
   if (server::usable_memory_bytes() < kFewArenasBelow_bytes) ::mallopt(M_ARENA_MAX, 2);
   const auto line = server::read_command_line(argc, argv);
-  if (!line) {
-    std::fprintf(stderr, "tetrad: %s (tetrad --help lists the options)\n",
-                 line.error().message.c_str());
-    return 2;
-  }
+  if (!line) return ended_by(line.error(), " (tetrad --help lists the options)");
   if (line->show_help) {
     std::fputs(server::help_text().c_str(), stdout);
     return 0;
@@ -48,7 +48,13 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (line->print_config) {
-    std::fputs(server::default_config_text().c_str(), stdout);
+    std::fputs(server::config_text(line->options).c_str(), stdout);
+    return 0;
+  }
+  if (line->check_config) {
+    if (const auto checked = server::check_start(line->options); !checked)
+      return ended_by(checked.error());
+    std::puts("ok");
     return 0;
   }
   const auto log = std::make_shared<server::RecentLog>(

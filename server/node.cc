@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a node is put together of its options: what is opened, in which order, and what each part gets.
 //
-//   1. What can be checked without touching anything: addresses, names, guardrails, TLS files.
+//   1. What can be checked without touching anything: addresses, names, guardrails, TLS files
+//      (start_check.h).
 //   2. The lock of the data directory; from here on no other process writes it.
 //   3. The metadata log: how the last life ended, and a note that this one has begun.
 //   4. The logs of hints and batches, the shards, their stores, transports and replication, the
@@ -19,13 +20,13 @@
 #include "replication/membership/data_center_check.h"
 #include "server/admin/admin_token.h"
 #include "server/config/guardrails.h"
-#include "server/config/seeds.h"
 #include "server/node_impl.h"
 #include "server/runtime/control_group.h"
 #include "server/runtime/data_folder.h"
 #include "server/runtime/os_random.h"
 #include "server/runtime/process_facts.h"
 #include "server/runtime/running_mark.h"
+#include "server/start_check.h"
 #include "storage/engine/ballast.h"
 #include "storage/engine/local_log_front.h"
 
@@ -43,20 +44,6 @@ Result<void> check_disk_size(const Options& options, const DataDisk& disk) {
   return fail(ErrorCode::kConfig,
               "data_disk_usage_max_disk_size: {} bytes are asked for, but the disk under {} has {}",
               asked_bytes, options.data_directory, capacity_bytes);
-}
-
-/// Drivers and keyspaces name what these are called, so they are called something.
-Result<void> check_names(const Options& options) {
-  for (const auto& [option, value] :
-       {std::pair("cluster_name", &options.cluster_name),
-        std::pair("datacenter", &options.datacenter), std::pair("rack", &options.rack)}) {
-    if (value->empty()) return fail(ErrorCode::kConfig, "{}: a name is missing", option);
-    const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7F; };
-    if (std::ranges::any_of(*value, is_control))
-      return fail(ErrorCode::kConfig, "{}: a name has no line breaks or control characters",
-                  option);
-  }
-  return {};
 }
 
 // More readers than cores: each mostly waits for the disk.
@@ -475,23 +462,11 @@ void NodeImpl::count_encrypted(std::function<void(std::string, Result<storage::F
 }
 
 Result<void> NodeImpl::open() {
-  TETRAD_TRY(addresses_, addresses_of(options_));
-  TETRAD_TRY_VOID(check_names(options_));
-  TETRAD_TRY_VOID(check_guardrails(options_));
-  const bool resets = !options_.reset_superuser.empty();
-  if (resets || !options_.init_superuser.empty()) {
-    base::Random random(os_random);
-    TETRAD_TRY(first_superuser_,
-               first_superuser(resets ? options_.reset_superuser : options_.init_superuser,
-                               options_.init_superuser_password_file, random));
-    first_superuser_->replaces = resets;
-  }
-  if (client_addresses_.is_on() && !has_authentication(options_))
-    return fail(ErrorCode::kConfig,
-                "cidr_authorizer: CassandraCIDRAuthorizer is about roles: it needs authenticator "
-                "PasswordAuthenticator");
-  TETRAD_TRY(tls_, open_node_tls(options_));
-  TETRAD_TRY(seeds_, read_seeds(options_.seeds, static_cast<uint16_t>(options_.internode_port)));
+  TETRAD_TRY(CheckedStart checked, check_start(options_));
+  addresses_ = std::move(checked.addresses);
+  first_superuser_ = std::move(checked.first_superuser);
+  tls_ = std::move(checked.tls);
+  seeds_ = std::move(checked.seeds);
   // A peer that closes must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));

@@ -325,6 +325,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
   app.add_flag("-h,--help", line.show_help);
   app.add_flag("-v,--version", line.show_version);
   app.add_flag("--print-config", line.print_config);
+  app.add_flag("--check-config", line.check_config);
   app.add_option("--config", config_path);
   for (const OptionEntry& entry : option_table()) {
     const std::string name = command_line_name(entry);

@@ -4,6 +4,7 @@
 #include "server/config/options.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "replication/repair/purge_horizon.h"
 #include "server/config/audit.h"
@@ -33,6 +34,25 @@ std::string allowed_text(const OptionEntry& entry) {
   std::string out;
   for (const auto choice : entry.choices) out += (out.empty() ? "" : ", ") + std::string(choice);
   return out;
+}
+
+// What reads as something else in YAML, or ends early, stands in quotes.
+std::string yaml_text(const std::string& value) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.' || c == ',' || c == '/';
+  };
+  const bool begins_well = !value.empty() && value[0] != '-' && value[0] != ',';
+  const bool is_null = value == "null" || value == "Null" || value == "NULL";
+  if (begins_well && !is_null && std::ranges::all_of(value, is_plain)) return value;
+  std::string out = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') out.push_back('\\');
+    if (static_cast<unsigned char>(c) < ' ')
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    else
+      out.push_back(c);
+  }
+  return out + "\"";
 }
 
 // The rest of the table, in the order of conf/tetrad.yaml.
@@ -517,23 +537,28 @@ std::string help_text() {
   out +=
       "\nOf the command line only:\n\n"
       "  --config FILE\n      Reads options from a YAML file; the command line goes before it.\n"
-      "  --print-config\n      Prints a file with every option and its default, and ends.\n"
+      "  --print-config\n      Prints a file with every option as it is given, or its default, and "
+      "ends.\n"
+      "  --check-config\n      Checks options and the files that they name, without a start; ends "
+      "with 0 if they are good.\n"
       "  -h, --help; -v, --version\n";
   return out;
 }
 
-std::string default_config_text() {
-  std::string out =
-      "# Options of a Tetrad node with their defaults. None is needed to start one.\n"
-      "# Written by `tetrad --print-config`; a test compares the two.\n";
+std::string config_text(const Options& options) {
+  std::string out;
+  bool are_defaults = true;
   for (const OptionEntry& entry : option_table()) {
-    const std::string value = default_text(entry);
+    const std::string value = option_text(options, entry);
+    are_defaults &= value == default_text(entry);
     const std::string allowed = allowed_text(entry);
     out += fmt::format("\n# {}{}\n{}: {}\n", entry.sentence,
-                       allowed.empty() ? "" : " (" + allowed + ")", entry.name,
-                       value.empty() ? "\"\"" : value);
+                       allowed.empty() ? "" : " (" + allowed + ")", entry.name, yaml_text(value));
   }
-  return out;
+  if (!are_defaults) return "# Options of a Tetrad node, as they were given.\n" + out;
+  return "# Options of a Tetrad node with their defaults. None is needed to start one.\n"
+         "# Written by `tetrad --print-config`; a test compares the two.\n" +
+         out;
 }
 
 }  // namespace tetrad::server

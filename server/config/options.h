@@ -178,18 +178,19 @@ std::string command_line_name(const OptionEntry& entry);
 /// What the command line asks for.
 struct CommandLine {
   Options options;
-  bool show_help = false, show_version = false, print_config = false;
+  bool show_help = false, show_version = false, print_config = false, check_config = false;
 };
 
-/// Reads the file named by --config first, then the command line over it. Errors: kConfig, one line
-/// that names the option, the value and what is allowed. Touches nothing but the file.
+/// Reads the file named by --config first, then the command line over it. Errors: kConfig, a line
+/// for each thing that is wrong: the option, the value and what is allowed. Touches nothing but the
+/// file.
 Result<CommandLine> read_command_line(int argc, const char* const* argv);
 
 /// "debug", "info", "warn" or "error".
 base::LogLevel log_level_named(std::string_view name);
 
 std::string help_text();
-/// The file that says every default: conf/tetrad.yaml.
-std::string default_config_text();
+/// A file that says every option. Of the defaults: conf/tetrad.yaml.
+std::string config_text(const Options& options);
 
 }  // namespace tetrad::server

@@ -42,7 +42,51 @@ Result<void> move_into(const std::string& from, const std::string& name, const s
   return {};
 }
 
+/// What nobody else calls so: a start has made it, or what comes with the program (docker/entrypoint).
+bool shows_a_node(const std::string& name) {
+  constexpr std::string_view kNames[] = {"RUNNING", "admin_token", "init-scripts-ran", kMark};
+  constexpr std::string_view kStore = "store-";
+  const bool is_store = name.starts_with(kStore) && name.size() > kStore.size() &&
+                        name.find_first_not_of("0123456789", kStore.size()) == std::string::npos;
+  return is_store || std::ranges::find(kNames, name) != std::end(kNames) ||
+         name.starts_with("set-aside-") || name.starts_with(kErased);
+}
+
+/// A node's, too, but not only: /var has a log. A start that was refused leaves a LOCK alone.
+bool may_be_of_node(const std::string& name) {
+  return is_of_node(name) || name == "LOCK" || name == "audit" || name == "snapshots";
+}
+
+/// Of whoever prepares a folder for a node.
+bool is_beside_data(const std::string& name) {
+  constexpr std::string_view kEnds[] = {".yaml", ".yml", ".log", ".pid", ".pem", ".crt", ".key"};
+  return name.starts_with('.') || name == "lost+found" ||
+         std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
+}
+
 }  // namespace
+
+Result<void> check_data_folder(const std::string& data_directory,
+                               const std::vector<std::string>& named) {
+  std::error_code error;
+  std::string foreign;  // the first by name: the order of a directory is arbitrary
+  for (const auto& entry : fs::directory_iterator(data_directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (shows_a_node(name)) return {};
+    const bool is_named = std::ranges::any_of(named, [&](const std::string& path) {
+      std::error_code none;
+      return !path.empty() && fs::equivalent(path, entry.path(), none);
+    });
+    if (is_named || may_be_of_node(name) || is_beside_data(name)) continue;
+    if (foreign.empty() || name < foreign) foreign = name;
+  }
+  // What cannot be read is said when it is opened.
+  if (error || foreign.empty()) return {};
+  return fail(ErrorCode::kConfig,
+              "data_directory: {} is not empty and is no data directory of tetrad: '{}' is in it; "
+              "name an empty folder, or one that is to be made",
+              data_directory, foreign);
+}
 
 Result<void> sync_folder(const std::string& path) {
   const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

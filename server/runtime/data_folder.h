@@ -12,11 +12,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 
 namespace tetrad::server {
+
+/// Whether a node may begin here: nothing is there yet, or something of a node is. What is hidden, a
+/// file system's own (lost+found), a configuration, key or log, and the paths `named` count for
+/// nothing. Errors: kConfig: the folder is somebody else's, as /usr.
+Result<void> check_data_folder(const std::string& data_directory,
+                               const std::vector<std::string>& named);
 
 /// Moves log, stores and hints into a new folder beside them, whose path is answered. The log goes
 /// last: killed before, the node comes back as the one it was and hears again that it is out.

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# What an operator does to one process: signals, an audit log that is moved away. Last line N passed, N failed.
+# What an operator does to one process: signals, an audit log that is moved away; and starts that are refused before anything
+# is written: a folder of somebody else, one port twice, what --check-config finds. Last line N passed, N failed.
 # one_process.py PREFIX: of loopback, as 127.0.13; TETRAD_BIN: where tetrad is.
 import json
 import os
 import shutil
 import signal
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "tls"), str(TESTS / "overload")]
 import wire  # noqa: E402
-from node import Node, run_in_folder, wait_until  # noqa: E402
+from node import BIN, Node, run_in_folder, wait_until  # noqa: E402
 
 ADDRESS = "%s.141" % sys.argv[1]
 results = {"passed": 0, "failed": 0}
@@ -81,7 +83,52 @@ def signals(top):
         node.stop()
 
 
+def tetrad(*options):
+    """Exit code and what is said, on both outputs, by a tetrad that is to end by itself."""
+    command = [str(BIN / "tetrad"), "--listen-address", ADDRESS, *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    return done.returncode, done.stdout + done.stderr
+
+
+def refusals(top):
+    foreign = top / "foreign"
+    foreign.mkdir()
+    (foreign / "photo").write_text("x")
+    code, said = tetrad("--data-directory", foreign)
+    check(code == 2 and "foreign is not empty and is no data directory of tetrad: 'photo' is in it" in said and
+          os.listdir(foreign) == ["photo"], "a folder of somebody else is refused, and nothing is written there: %s" % said)
+    twice = top / "twice"
+    code, said = tetrad("--data-directory", twice, "--native-port", 7000)
+    check(code == 2 and "native_port and internode_port are both 7000 on %s" % ADDRESS in said and not twice.exists(),
+          "one port twice is refused before anything is founded: %s" % said)
+
+
+def checks(top):
+    file = top / "tetrad.yaml"
+
+    def said(text, *options):
+        file.write_text(text)
+        return tetrad("--config", file, "--check-config", "--data-directory", top / "unused", *options)
+
+    check(said("rack: r7\n") == (0, "ok\n"), "--check-config says ok")
+    code, text = said("native_port: x\nrakc: a\n")
+    check(code == 2 and "line 1: native_port" in text and "line 2: there is no option 'rakc'" in text,
+          "--check-config tells all that is wrong in the file: %s" % text)
+    code, text = said("native_port: 7000\nrack: ''\ncluster_secret_file: %s/none\nseeds: a b\n" % top)
+    check(code == 2 and len(text.splitlines()) == 4 and all(line.startswith("tetrad: ") for line in text.splitlines()),
+          "and in the options together, a line for each: %s" % text)
+    check(not (top / "unused").exists(), "--check-config writes nothing")
+    code, text = tetrad("--config", file, "--print-config", "--rack", "a: b")
+    given = top / "given.yaml"
+    given.write_text(text)
+    again = tetrad("--config", given, "--print-config")
+    check('\nrack: "a: b"\n' in text and "\nnative_port: 7000\n" in text and again == (0, text),
+          "--print-config prints options as they are given, and reads what it prints")
+
+
 def main(top):
+    checks(top)
+    refusals(top)
     signals(top)
 
 

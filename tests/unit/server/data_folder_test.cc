@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A damaged store is removed whole, whatever an earlier attempt has left.
+// A damaged store is removed whole, whatever an earlier attempt has left; a folder of somebody else is
+// known.
 #include "server/runtime/data_folder.h"
 
 #include <filesystem>
@@ -29,6 +30,43 @@ TEST_CASE("a store is erased as a whole, and what an earlier erasing left goes")
   CHECK_FALSE(fs::exists(path / "erased-store-0"));
   CHECK(fs::exists(path / "store-0" / "file"));
   fs::remove_all(path);
+}
+
+TEST_CASE("a folder that has other things in it and nothing of a node is none for data") {
+  namespace fs = std::filesystem;
+  std::string pattern = (fs::temp_directory_path() / "tetrad-folder-XXXXXX").string();
+  REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+  const fs::path top = pattern;
+  const auto is_taken = [&](std::vector<std::string> names, std::vector<std::string> named = {}) {
+    const fs::path path = top / "data";
+    fs::create_directory(path);
+    for (const std::string& name : names) fs::create_directory(path / name);
+    for (std::string& name : named) name = path / name;
+    const auto checked = check_data_folder(path.string(), named);
+    if (!checked) CHECK(checked.error().code == ErrorCode::kConfig);
+    fs::remove_all(path);
+    return checked.has_value();
+  };
+  CHECK(check_data_folder((top / "none").string(), {}));
+  CHECK(is_taken({}));
+  CHECK(is_taken({"lost+found", ".snapshot", "LOCK"}));
+  CHECK(is_taken({"node.log", "tetrad.yaml", "node.key", "tetrad.pid"}));
+  CHECK(is_taken({"LOCK", "audit", "log", "hints", "batches", "snapshots"}));
+  CHECK(is_taken({"secret"}, {"secret"}));
+  for (const char* of_node : {"store-0", "admin_token", "RUNNING", "decommissioned",
+                              "set-aside-x-20260101T000000Z", "init-scripts-ran", "erased-store-1"})
+    CHECK(is_taken({"photos", of_node}));
+  CHECK_FALSE(is_taken({"photos"}));
+  CHECK_FALSE(is_taken({"secret"}, {"other"}));
+  CHECK_FALSE(is_taken({"photos", "lost+found"}));
+  CHECK_FALSE(is_taken({"cache", "lib", "log", "tmp"}));                  // /var
+  CHECK_FALSE(is_taken({"LOCK", "CURRENT", "MANIFEST-1"}));               // another database
+  CHECK_FALSE(is_taken({"commitlog", "data", "hints", "saved_caches"}));  // Cassandra's
+  const auto usr = check_data_folder("/usr", {});
+  REQUIRE_FALSE(usr);
+  CHECK(usr.error().message.starts_with(
+      "data_directory: /usr is not empty and is no data directory of tetrad: 'bin' is in it"));
+  fs::remove_all(top);
 }
 
 }  // namespace tetrad::server
