@@ -2,7 +2,9 @@
 // tetrad: the server program.
 #include <cstdio>
 #include <malloc.h>
+#include <new>
 #include <sstream>
+#include <system_error>
 
 #include "server/config/options.h"
 #include "server/node.h"
@@ -10,6 +12,7 @@
 #include "server/runtime/control_group.h"
 #include "server/runtime/data_folder.h"
 #include "server/runtime/heard_signals.h"
+#include "server/runtime/thread_limit.h"
 #include "server/start_check.h"
 
 namespace {
@@ -30,9 +33,7 @@ int ended_by(const tetrad::Error& error, const std::string& hint = "") {
   return error.code == tetrad::ErrorCode::kConfig ? 2 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   using namespace tetrad;
   server::HeardSignals::ignore();
   ::mallopt(M_MMAP_THRESHOLD, kMappedApart_bytes);
@@ -73,4 +74,18 @@ int main(int argc, char** argv) {
     if (!ended) return ended_by(ended.error());
     if (*ended == server::NodeEnd::kStopped) return 0;
   }
+}
+
+}  // namespace
+
+// What no part has caught: a limit of the machine that is met at the start.
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::system_error& thrown) {
+    std::fprintf(stderr, "tetrad: %s; %s\n", thrown.what(), tetrad::server::kThreadLimits);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "tetrad: there is no memory left to start in (ulimit -v)\n");
+  }
+  return 1;
 }

@@ -2,7 +2,7 @@
 // How a node is put together of its options: what is opened, in which order, and what each part gets.
 //
 //   1. What can be checked without touching anything: addresses, names, guardrails, TLS files
-//      (start_check.h).
+//      (start_check.h), and that the threads can be made.
 //   2. The lock of the data directory; from here on no other process writes it.
 //   3. The metadata log: how the last life ended, and a note that this one has begun.
 //   4. The logs of hints and batches, the shards, their stores, transports and replication, the
@@ -26,6 +26,7 @@
 #include "server/runtime/os_random.h"
 #include "server/runtime/process_facts.h"
 #include "server/runtime/running_mark.h"
+#include "server/runtime/thread_limit.h"
 #include "server/start_check.h"
 #include "storage/engine/ballast.h"
 #include "storage/engine/local_log_front.h"
@@ -56,6 +57,20 @@ ThreadIoPoolOptions pool_options(const Options& options) {
   out.reader_threads = static_cast<int>(readers);
   out.reads_waiting_max = readers * kReadsWaitingOfAReader;
   return out;
+}
+
+uint64_t background_threads(const Options& options) {
+  return options.background_threads != 0 ? options.background_threads
+                                         : std::max<uint64_t>(2, usable_cores() / 2);
+}
+
+/// All that the node makes: of the pool readers, others and lanes of shards and logs, of RocksDB, of
+/// the shards, and a few that watch.
+uint64_t threads_of(const Options& options) {
+  constexpr uint64_t kOfAShard = 3, kOfLogs = 3, kOthers = 6;
+  const ThreadIoPoolOptions pool = pool_options(options);
+  return pool.reader_threads + pool.maintenance_threads + kOfLogs + background_threads(options) +
+         kOfAShard * std::max<uint64_t>(options.shards, 1) + kOthers;
 }
 
 /// What the data of this process is on.
@@ -255,9 +270,7 @@ Result<void> NodeImpl::open_stores() {
   if (shards_.size() > 1)
     options.write_buffers_total_bytes =
         options.write_buffer_bytes * std::max<uint64_t>(4, 2 * shards_.size());
-  options.background_threads = static_cast<uint32_t>(
-      options_.background_threads != 0 ? options_.background_threads
-                                       : std::max<uint64_t>(2, usable_cores() / 2));
+  options.background_threads = static_cast<uint32_t>(background_threads(options_));
   store_factory_ = storage::make_rocks_store_factory(options, logger_.named("store"), files_,
                                                      log_recovery(), compactions_);
   for (const auto& shard : shards_) {
@@ -509,6 +522,8 @@ Result<void> NodeImpl::open() {
 
 Result<std::unique_ptr<Node>> Node::open(const Options& options, Logger logger,
                                          const RecentLog& log) {
+  // The pool's threads are made first.
+  TETRAD_TRY_VOID(check_threads(threads_of(options)));
   auto node = std::make_unique<NodeImpl>(options, std::move(logger), log);
   TETRAD_TRY_VOID(node->open());
   return std::unique_ptr<Node>(std::move(node));

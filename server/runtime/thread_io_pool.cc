@@ -23,21 +23,19 @@ namespace tetrad::server {
 class ThreadIoPool::Workers {
  public:
   Workers(const char* name, int thread_count) {
-    for (int i = 0; i < thread_count; ++i) {
-      threads_.emplace_back([this, name] {
-        pthread_setname_np(pthread_self(), name);
-        work_loop();
-      });
+    try {
+      for (int i = 0; i < thread_count; ++i) {
+        threads_.emplace_back([this, name] {
+          pthread_setname_np(pthread_self(), name);
+          work_loop();
+        });
+      }
+    } catch (...) {  // a thread that runs must not be destroyed
+      join();
+      throw;
     }
   }
-  ~Workers() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    for (auto& thread : threads_) thread.join();
-  }
+  ~Workers() { join(); }
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
@@ -65,6 +63,15 @@ class ThreadIoPool::Workers {
     uint32_t lane;
     base::Callback work, done;
   };
+
+  void join() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (auto& thread : threads_) thread.join();
+  }
 
   void work_loop() {
     std::unique_lock lock(mutex_);
@@ -108,15 +115,22 @@ ThreadIoPool::ThreadIoPool(const ThreadIoPoolOptions& options)
     : maintenance_(std::make_unique<Workers>("maintenance", options.maintenance_threads)),
       reads_waiting_max_(options.reads_waiting_max),
       reads_(options.reads_waiting_max) {
-  for (int i = 0; i < options.reader_threads; ++i) {
-    readers_.emplace_back([this] {
-      pthread_setname_np(pthread_self(), "reader");
-      read_loop();
-    });
+  try {
+    for (int i = 0; i < options.reader_threads; ++i) {
+      readers_.emplace_back([this] {
+        pthread_setname_np(pthread_self(), "reader");
+        read_loop();
+      });
+    }
+  } catch (...) {
+    join_readers();
+    throw;
   }
 }
 
-ThreadIoPool::~ThreadIoPool() {
+ThreadIoPool::~ThreadIoPool() { join_readers(); }
+
+void ThreadIoPool::join_readers() {
   {
     const std::lock_guard lock(reads_mutex_);
     stopping_ = true;

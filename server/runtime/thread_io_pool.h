@@ -54,6 +54,7 @@ class ThreadIoPool final : public base::IoPool {
     base::Callback work;
     ReadDone done;
   };
+  void join_readers();
   /// Of each reader thread: late reads are answered, then the earliest deadline is run.
   void read_loop();
   static void answer(Read read, Result<void> began);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # What an operator does to one process: signals, an audit log that is moved away; and starts that are refused before anything
-# is written: a folder of somebody else, one port twice, what --check-config finds. Last line N passed, N failed.
+# is written: a folder of somebody else, one port twice, too few threads, what --check-config finds. Last line N passed, N failed.
 # one_process.py PREFIX: of loopback, as 127.0.13; TETRAD_BIN: where tetrad is.
 import json
 import os
@@ -83,9 +83,12 @@ def signals(top):
         node.stop()
 
 
-def tetrad(*options):
+def tetrad(*options, limit=None):
     """Exit code and what is said, on both outputs, by a tetrad that is to end by itself."""
     command = [str(BIN / "tetrad"), "--listen-address", ADDRESS, *map(str, options)]
+    if limit:  # for a user whom limits hold
+        # A shell's own words "Cannot fork" are no part of the test: exec makes no process.
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", limit + '; exec "$0" "$@"', *command]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     return done.returncode, done.stdout + done.stderr
 
@@ -101,6 +104,15 @@ def refusals(top):
     code, said = tetrad("--data-directory", twice, "--native-port", 7000)
     check(code == 2 and "native_port and internode_port are both 7000 on %s" % ADDRESS in said and not twice.exists(),
           "one port twice is refused before anything is founded: %s" % said)
+    if os.geteuid() == 0:
+        few = top / "few"
+        few.mkdir()
+        os.chown(few, 65534, 65534)
+        os.chmod(top, 0o755)
+        for limit in ("ulimit -u 12", "ulimit -v 400000"):
+            code, said = tetrad("--data-directory", few, "--io-threads", 64, limit=limit)
+            check(code == 1 and len(said.splitlines()) == 1 and "threads are needed, and only" in said and "ulimit -u" in said,
+                  "%s ends a start with one line: %s" % (limit, said))
 
 
 def checks(top):
