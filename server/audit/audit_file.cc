@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/runtime/data_folder.h"
+
 namespace tetrad::server {
 namespace {
 
@@ -18,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr mode_t kOwnerOnly = 0600;  // statements may hold personal data and secrets
 
 std::unexpected<Error> failed(const std::string& path) {
-  return fail(ErrorCode::kIo, "{}: {}", path, std::strerror(errno));
+  return fail(ErrorCode::kIo, "{}: {}{}", path, std::strerror(errno), read_only_hint(errno));
 }
 
 }  // namespace
@@ -42,7 +44,9 @@ Result<void> AuditFile::open() {
   std::error_code error;
   if (fs::create_directories(folder_, error); !error)
     fs::permissions(folder_, fs::perms::owner_all, error);
-  if (error) return fail(ErrorCode::kIo, "{}: {}", folder_, error.message());
+  if (error)
+    return fail(ErrorCode::kIo, "{}: {}{}", folder_, error.message(),
+                read_only_hint(error.value()));
   // Full ones of a version that left them readable for all.
   for (size_t i = 1; i <= files_max_ && ::chmod(path(i).c_str(), kOwnerOnly) == 0; ++i) continue;
   const std::string name = path(0);

@@ -4,6 +4,7 @@
 #include "server/runtime/data_folder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <ctime>
 #include <fcntl.h>
@@ -86,6 +87,12 @@ Result<void> check_data_folder(const std::string& data_directory,
               "data_directory: {} is not empty and is no data directory of tetrad: '{}' is in it; "
               "name an empty folder, or one that is to be made",
               data_directory, foreign);
+}
+
+const char* read_only_hint(int error) {
+  return error == EROFS ? " (where the disk is not so, the service may not write there: "
+                          "ReadWritePaths= in a drop-in, systemctl edit tetrad)"
+                        : "";
 }
 
 Result<void> sync_folder(const std::string& path) {

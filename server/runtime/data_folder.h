@@ -25,6 +25,9 @@ namespace tetrad::server {
 Result<void> check_data_folder(const std::string& data_directory,
                                const std::vector<std::string>& named);
 
+/// Of an errno; said behind an error where a service may have been forbidden to write. "": nothing.
+const char* read_only_hint(int error);
+
 /// Moves log, stores and hints into a new folder beside them, whose path is answered. The log goes
 /// last: killed before, the node comes back as the one it was and hears again that it is out.
 /// Errors: kIo.

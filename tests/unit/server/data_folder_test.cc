@@ -3,6 +3,7 @@
 // known.
 #include "server/runtime/data_folder.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
@@ -67,6 +68,11 @@ TEST_CASE("a folder that has other things in it and nothing of a node is none fo
   CHECK(usr.error().message.starts_with(
       "data_directory: /usr is not empty and is no data directory of tetrad: 'bin' is in it"));
   fs::remove_all(top);
+}
+
+TEST_CASE("only a file system that is not to be written gets the hint of systemd") {
+  CHECK(std::string(read_only_hint(EROFS)).find("ReadWritePaths=") != std::string::npos);
+  CHECK(std::string(read_only_hint(EACCES)).empty());
 }
 
 }  // namespace tetrad::server
