@@ -109,10 +109,31 @@ def refusals(top):
         few.mkdir()
         os.chown(few, 65534, 65534)
         os.chmod(top, 0o755)
-        for limit in ("ulimit -u 12", "ulimit -v 400000"):
+        for limit in ("ulimit -u 12", "ulimit -v 300000"):
             code, said = tetrad("--data-directory", few, "--io-threads", 64, limit=limit)
             check(code == 1 and len(said.splitlines()) == 1 and "threads are needed, and only" in said and "ulimit -u" in said,
                   "%s ends a start with one line: %s" % (limit, said))
+
+
+def narrow(top):
+    """With little memory for stacks a node serves, or ends with a line that says why."""
+    said = {}
+    for kb in range(300000, 1000000, 100000):
+        with open(top / "narrow.log", "w+b") as log:
+            process = subprocess.Popen(
+                ["bash", "-c", 'ulimit -v %d; exec "$0" "$@"' % kb, str(BIN / "tetrad"), "--listen-address", ADDRESS,
+                 "--data-directory", str(top / ("narrow%d" % kb))], stdout=log, stderr=log)
+            try:
+                wait_until("it serves or ends", lambda: process.poll() is not None or
+                           b"Startup complete" in (top / "narrow.log").read_bytes())
+            finally:
+                process.terminate()
+                code = process.wait(20)
+        text = (top / "narrow.log").read_text()
+        own = [line for line in text.splitlines() if line.startswith("tetrad: ")]
+        if "terminate called" in text or (code, len(own)) not in ((0, 0), (1, 1)):
+            said[kb] = code, text
+    check(not said, "too little memory for stacks ends a start with one line: %s" % said)
 
 
 def checks(top):
@@ -141,6 +162,7 @@ def checks(top):
 def main(top):
     checks(top)
     refusals(top)
+    narrow(top)
     signals(top)
 
 
