@@ -5,6 +5,7 @@
 # one_process.py PREFIX: of loopback, as 127.0.13; TETRAD_BIN: where tetrad is.
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -42,6 +43,7 @@ def is_recorded(file, number):
 
 
 def signals(top):
+    os.environ["TZ"] = "EST5"
     node = Node(top, ADDRESS, "--audit-log-enabled", "--audit-log-excluded-keyspaces", "none")
     file = node.folder / "data" / "audit" / "audit.log"
     try:
@@ -59,6 +61,8 @@ def signals(top):
         ask(103)
         wait_until("statements are recorded there", lambda: is_recorded(file, 103))
         check(True, "by SIGHUP audit.log is opened anew")
+        times = {bool(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}-05:00 [DIWE] ", line)) for line in node.log().splitlines()}
+        check(times == {True}, "lines of the log have local time and its offset")
         for other in (signal.SIGUSR1, signal.SIGUSR2):
             node.process.send_signal(other)
             node.expect_log("%s has no meaning here and is ignored" % other.name)
