@@ -24,7 +24,8 @@ std::string printable(std::string_view line) {
   return out;
 }
 
-/// A line is `2026-01-31T12:00:00.000 I component text`. It is flushed at once: the last line
+/// A line is `2026-01-31T12:00:00.000+01:00 I component text`, in local time with its offset, so that
+/// nodes of two zones can be compared and no hour of autumn comes twice. It is flushed at once: the last line
 /// before a crash is the one that is wanted. The level stands here and not in spdlog, since Logger
 /// asks for it before it formats.
 class StderrSink final : public LogSink {
@@ -32,7 +33,7 @@ class StderrSink final : public LogSink {
   explicit StderrSink(LogLevel level)
       : level_(level), logger_("tetrad", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
     logger_.set_level(spdlog::level::trace);
-    logger_.set_pattern("%Y-%m-%dT%H:%M:%S.%e %L %v");
+    logger_.set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %L %v");
     logger_.flush_on(spdlog::level::trace);
   }
   void write(LogLevel level, std::string_view component, std::string_view line) override {

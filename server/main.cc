@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tetrad: the server program.
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <malloc.h>
 #include <new>
 #include <sstream>
@@ -31,6 +33,28 @@ int ended_by(const tetrad::Error& error, const std::string& hint = "") {
   for (std::string line; std::getline(lines, line);)
     std::fprintf(stderr, "tetrad: %s\n", line.c_str());
   return error.code == tetrad::ErrorCode::kConfig ? 2 : 1;
+}
+
+/// While RocksDB opens a database it makes threads that it does not join when one more is refused:
+/// that ends the process, whoever would catch the exception. Other reasons are mistakes and end it as
+/// they always do.
+[[noreturn]] void end_of_a_start() {
+  bool is_limit = std::uncaught_exceptions() > 0;
+  if (const std::exception_ptr thrown = std::current_exception()) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::system_error&) {
+      is_limit = true;
+    } catch (const std::bad_alloc&) {
+      is_limit = true;
+    } catch (...) {
+      is_limit = false;
+    }
+  }
+  if (!is_limit) std::abort();
+  std::fprintf(stderr, "tetrad: no more threads or memory to open the databases with; %s\n",
+               tetrad::server::kThreadLimits);
+  std::_Exit(1);
 }
 
 int run(int argc, char** argv) {
@@ -68,7 +92,9 @@ int run(int argc, char** argv) {
     return 0;
   }
   while (true) {
+    const std::terminate_handler before = std::set_terminate(end_of_a_start);
     auto node = server::Node::open(line->options, logger, *log);
+    std::set_terminate(before);
     if (!node) return ended_by(node.error());
     const auto ended = (*node)->run();
     if (!ended) return ended_by(ended.error());

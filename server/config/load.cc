@@ -14,11 +14,13 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <yaml-cpp/yaml.h>
 
 #include "base/closest_name.h"
+#include "server/config/cassandra_names.h"
 #include "server/config/options.h"
 
 namespace tetrad::server {
@@ -56,14 +58,46 @@ std::string number_form(const OptionEntry& entry) {
   return out;
 }
 
+std::string in_lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+/// The word that is meant: case counts for nothing, nor does the package of a class of Cassandra's.
+/// "": it is none of them.
+std::string choice_of(const OptionEntry& entry, std::string_view value) {
+  constexpr std::string_view kPackage = "org.apache.cassandra.auth.";
+  if (value.starts_with(kPackage)) value.remove_prefix(kPackage.size());
+  for (const std::string_view choice : entry.choices)
+    if (in_lower_case(choice) == in_lower_case(value)) return std::string(choice);
+  return "";
+}
+
+/// YAML 1.1's words, which Cassandra takes.
+std::optional<bool> switch_of(const std::string& value) {
+  const std::string word = in_lower_case(value);
+  // It has no tRUE and no yEs: either all letters are of one case, or the first alone is large.
+  std::string capital = word, upper = word;
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  if (!word.empty()) capital[0] = upper[0];
+  if (value != word && value != capital && value != upper) return std::nullopt;
+  for (const char* yes : {"true", "yes", "on", "y"})
+    if (word == yes) return true;
+  for (const char* no : {"false", "no", "off", "n"})
+    if (word == no) return false;
+  return std::nullopt;
+}
+
 Result<void> set_option(Options& options, const OptionEntry& entry, const std::string& value) {
   if (const auto* text = std::get_if<std::string Options::*>(&entry.target)) {
-    if (!entry.choices.empty() &&
-        std::find(entry.choices.begin(), entry.choices.end(), value) == entry.choices.end()) {
-      std::string allowed;
-      for (const auto choice : entry.choices)
-        allowed += (allowed.empty() ? "" : ", ") + std::string(choice);
-      return fail(ErrorCode::kConfig, "{}: '{}' is none of {}", entry.name, value, allowed);
+    if (!entry.choices.empty()) {
+      const auto choice = choice_of(entry, value);
+      if (choice.empty())
+        return fail(ErrorCode::kConfig, "{}: '{}' is none of {}", entry.name, value,
+                    fmt::join(entry.choices, ", "));
+      options.** text = choice;
+      return {};
     }
     if (entry.name == kDataDirectory && value.find(',') != std::string::npos)
       return fail(ErrorCode::kConfig,
@@ -74,10 +108,10 @@ Result<void> set_option(Options& options, const OptionEntry& entry, const std::s
     return {};
   }
   if (const auto* flag = std::get_if<bool Options::*>(&entry.target)) {
-    if (value != "true" && value != "false") {
+    const auto is = switch_of(value);
+    if (!is)
       return fail(ErrorCode::kConfig, "{}: '{}' is neither true nor false", entry.name, value);
-    }
-    options.** flag = value == "true";
+    options.** flag = *is;
     return {};
   }
   if (may_be_automatic(entry) && value == "auto") {
@@ -96,65 +130,6 @@ Result<void> set_option(Options& options, const OptionEntry& entry, const std::s
   }
   options.*std::get<uint64_t Options::*>(entry.target) = number * factor;
   return {};
-}
-
-/// What options of cassandra.yaml, under the names of 4.0 and since 4.1, are here.
-/// One table, by the names that somebody who knows Cassandra would try.
-std::string_view counterpart(std::string_view cassandra_name) {
-  static const std::map<std::string_view, std::string_view> names = {
-      {"authorizer", "none: permissions count where clients log in (authenticator)"},
-      {"auto_bootstrap", "none: a node joins by itself"},
-      {"batch_size_fail_threshold", "batch_fail_kb"},
-      {"batch_size_fail_threshold_in_kb", "batch_fail_kb"},
-      {"batch_size_warn_threshold", "batch_warn_kb"},
-      {"batch_size_warn_threshold_in_kb", "batch_warn_kb"},
-      {"cas_contention_timeout", "cas_contention_timeout_ms"},
-      {"client_encryption_options", "client_encryption_enabled and those beside it"},
-      {"commitlog_directory", "none: all is in data_directory"},
-      {"commitlog_sync", "commit_log_sync"},
-      {"commitlog_sync_period", "commit_log_sync_period_ms"},
-      {"commitlog_sync_period_in_ms", "commit_log_sync_period_ms"},
-      {"compaction_throughput", "none: compactions take what serving leaves"},
-      {"concurrent_compactors", "background_threads"},
-      {"concurrent_reads", "io_threads"},
-      {"concurrent_writes", "shards"},
-      {"counter_write_request_timeout", "counter_write_timeout_ms"},
-      {"counter_write_request_timeout_in_ms", "counter_write_timeout_ms"},
-      {"data_file_directories", "data_directory, of which a node has one"},
-      {"disk_failure_policy", "none: what each failure does is fixed"},
-      {"enable_user_defined_functions", "user_defined_functions_enabled"},
-      {"endpoint_snitch", "none: datacenter and rack say where the node is"},
-      {"hinted_handoff_enabled", "none: hints are always kept"},
-      {"hints_directory", "none: all is in data_directory"},
-      {"key_cache_size", "block_cache_mb"},
-      {"listen_interface", "listen_address"},
-      {"materialized_views_enabled", "none: they are always there"},
-      {"max_hint_window", "none: hints are kept for three hours"},
-      {"max_mutation_size", "mutation_mb_max"},
-      {"native_transport_max_frame_size", "native_frame_mb_max"},
-      {"native_transport_port", "native_port"},
-      {"num_tokens", "none: data moves by physical partition"},
-      {"phi_convict_threshold", "none: it is fixed"},
-      {"range_request_timeout", "range_timeout_ms"},
-      {"range_request_timeout_in_ms", "range_timeout_ms"},
-      {"read_request_timeout", "read_timeout_ms"},
-      {"read_request_timeout_in_ms", "read_timeout_ms"},
-      {"request_timeout", "read_timeout_ms, write_timeout_ms and those beside them"},
-      {"role_manager", "none: roles are kept with the schema"},
-      {"row_cache_size", "row_cache_mb"},
-      {"rpc_port", "native_port"},
-      {"saved_caches_directory", "none: all is in data_directory"},
-      {"seed_provider", "seeds"},
-      {"server_encryption_options", "internode_encryption and those beside it"},
-      {"storage_port", "internode_port"},
-      {"trickle_fsync", "none: files are synced as they are written"},
-      {"truncate_request_timeout", "truncate_timeout_ms"},
-      {"truncate_request_timeout_in_ms", "truncate_timeout_ms"},
-      {"write_request_timeout", "write_timeout_ms"},
-      {"write_request_timeout_in_ms", "write_timeout_ms"},
-  };
-  const auto found = names.find(cassandra_name);
-  return found == names.end() ? std::string_view() : found->second;
 }
 
 /// The only name that begins with `word`: data_dir is data_directory. Otherwise empty.
@@ -179,11 +154,7 @@ std::string suggestion(const std::string& word, bool on_command_line) {
     in_file.erase(0, std::min(in_file.find_first_not_of('-'), in_file.size()));
     std::replace(in_file.begin(), in_file.end(), '-', '_');
   }
-  constexpr std::string_view kNone = "none: ";
-  if (const auto here = counterpart(in_file); here.starts_with(kNone))
-    return fmt::format("; Cassandra's is not needed here: {}", here.substr(kNone.size()));
-  else if (!here.empty())
-    return fmt::format("; what Cassandra calls so is here: {}", here);
+  if (std::string hint = cassandra_hint(in_file); !hint.empty()) return hint;
   // The table has both forms of a name.
   if (on_command_line) std::replace(spelled.begin(), spelled.end(), '_', '-');
   std::string found = base::closest_name(spelled, names);
@@ -304,9 +275,11 @@ Result<void> read_file(const std::string& path, Options& options) {
       note(places.rbegin()->first,
            fmt::format("{}: a quote is not closed", places.rbegin()->second));
     if (wrong.empty()) return {};
-    std::vector<std::string> all;
-    for (const auto& [line, of_line] : wrong) all.insert(all.end(), of_line.begin(), of_line.end());
-    return fail(ErrorCode::kConfig, "{}: {}", path, fmt::join(all, " | "));
+    std::string all;
+    for (const auto& [line, of_line] : wrong)
+      for (const std::string& one : of_line)
+        all += fmt::format("{}{}: {}", all.empty() ? "" : "\n", path, one);
+    return fail(ErrorCode::kConfig, "{}", all);
   } catch (const YAML::Exception& e) {
     return fail(ErrorCode::kConfig, "{}: {}", path, e.what());
   }

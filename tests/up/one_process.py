@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What an operator does to one process: signals, an audit log that is moved away; and starts that are refused before anything
 # is written: a folder of somebody else, one port twice, too few threads, what --check-config finds. Last line N passed, N failed.
-# operator.py PREFIX: of loopback, as 127.0.13; TETRAD_BIN: where tetrad is.
+# one_process.py PREFIX: of loopback, as 127.0.13; TETRAD_BIN: where tetrad is.
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -23,7 +24,7 @@ results = {"passed": 0, "failed": 0}
 
 def check(holds, what):
     results["passed" if holds else "failed"] += 1
-    print("%s operator: %s" % ("ok    " if holds else "FAILED", what), flush=True)
+    print("%s one_process: %s" % ("ok    " if holds else "FAILED", what), flush=True)
 
 
 def mode(path):
@@ -42,6 +43,7 @@ def is_recorded(file, number):
 
 
 def signals(top):
+    os.environ["TZ"] = "EST5"
     node = Node(top, ADDRESS, "--audit-log-enabled", "--audit-log-excluded-keyspaces", "none")
     file = node.folder / "data" / "audit" / "audit.log"
     try:
@@ -59,6 +61,8 @@ def signals(top):
         ask(103)
         wait_until("statements are recorded there", lambda: is_recorded(file, 103))
         check(True, "by SIGHUP audit.log is opened anew")
+        times = {bool(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}-05:00 [DIWE] ", line)) for line in node.log().splitlines()}
+        check(times == {True}, "lines of the log have local time and its offset")
         for other in (signal.SIGUSR1, signal.SIGUSR2):
             node.process.send_signal(other)
             node.expect_log("%s has no meaning here and is ignored" % other.name)
@@ -109,10 +113,31 @@ def refusals(top):
         few.mkdir()
         os.chown(few, 65534, 65534)
         os.chmod(top, 0o755)
-        for limit in ("ulimit -u 12", "ulimit -v 400000"):
+        for limit in ("ulimit -u 12", "ulimit -v 300000"):
             code, said = tetrad("--data-directory", few, "--io-threads", 64, limit=limit)
             check(code == 1 and len(said.splitlines()) == 1 and "threads are needed, and only" in said and "ulimit -u" in said,
                   "%s ends a start with one line: %s" % (limit, said))
+
+
+def narrow(top):
+    """With little memory for stacks a node serves, or ends with a line that says why."""
+    said = {}
+    for kb in range(300000, 1000000, 100000):
+        with open(top / "narrow.log", "w+b") as log:
+            process = subprocess.Popen(
+                ["bash", "-c", 'ulimit -v %d; exec "$0" "$@"' % kb, str(BIN / "tetrad"), "--listen-address", ADDRESS,
+                 "--data-directory", str(top / ("narrow%d" % kb))], stdout=log, stderr=log)
+            try:
+                wait_until("it serves or ends", lambda: process.poll() is not None or
+                           b"Startup complete" in (top / "narrow.log").read_bytes())
+            finally:
+                process.terminate()
+                code = process.wait(20)
+        text = (top / "narrow.log").read_text()
+        own = [line for line in text.splitlines() if line.startswith("tetrad: ")]
+        if "terminate called" in text or (code, len(own)) not in ((0, 0), (1, 1)):
+            said[kb] = code, text
+    check(not said, "too little memory for stacks ends a start with one line: %s" % said)
 
 
 def checks(top):
@@ -141,6 +166,7 @@ def checks(top):
 def main(top):
     checks(top)
     refusals(top)
+    narrow(top)
     signals(top)
 
 
