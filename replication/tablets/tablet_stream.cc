@@ -324,7 +324,7 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
       if (!gives || std::ranges::find(done, source) != done.end()) continue;
       std::vector<HostId>& asked = fills_.at(key).sources;
       if (std::ranges::find(asked, source.host) == asked.end()) asked.push_back(source.host);
-      Result<void> filled = co_await fill_from(what, store, source);
+      Result<void> filled = co_await fill_from(what, store, source, stays(found->tablet, store));
       if (filled)
         done.push_back(source);
       else
@@ -358,17 +358,16 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
 }
 
 // All of the range from one source, page by page.
-Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, StoreAddress source) {
+Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, StoreAddress source,
+                                           bool registers_alone) {
   Bytes after;
   bool exhausted = false;
   while (!exhausted) {
-    const auto asking = find(what, store);
-    if (!asking) co_return std::unexpected<Error>(asking.error());
     Bytes request = encode_tablet_epoch(what);
     base::ByteWriter writer(request);
     writer.bytes(after);
     writer.varint(page_bytes_);
-    writer.u8(stays(asking->tablet, store) ? 1 : 0);
+    writer.u8(registers_alone ? 1 : 0);
     const base::Deadline deadline{reactor_.now_us() + kPageUs};
     Result<Bytes> page = co_await rpc_.ask(source.host, source.store, Verb::kStreamRange,
                                            std::move(request), deadline);

@@ -95,7 +95,8 @@ class TabletStream {
   /// epoch.
   Task<void> fill(TabletEpoch what, uint32_t store);
   /// Page by page, from the beginning of the tablet.
-  Task<Result<void>> fill_from(TabletEpoch what, uint32_t store, StoreAddress source);
+  Task<Result<void>> fill_from(TabletEpoch what, uint32_t store, StoreAddress source,
+                               bool registers_alone);
   /// Registers come in between the Paxos messages of their partition.
   void apply_with_registers(storage::Store* store, uint32_t number, storage::Mutation mutation,
                             storage::WritePass pass, storage::Store::ApplyCallback done);

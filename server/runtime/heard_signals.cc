@@ -3,11 +3,11 @@
 #include "server/runtime/heard_signals.h"
 
 #include <atomic>
-#include <cerrno>
 #include <csignal>
-#include <sys/eventfd.h>
-#include <system_error>
+#include <initializer_list>
 #include <unistd.h>
+
+#include "server/runtime/signal_wake.h"
 
 namespace tetrad::server {
 
@@ -18,36 +18,24 @@ std::atomic<int> wake_descriptor = -1;
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free);  // a handler must not wait
 
-constexpr int kHeard[] = {SIGHUP, SIGUSR1, SIGUSR2};
+constexpr std::initializer_list<int> kHeard = {SIGHUP, SIGUSR1, SIGUSR2};
 
 extern "C" void note_heard_signal(int signal) {
-  const int errno_before = errno;
   noted.fetch_or(uint32_t{1} << signal);
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_descriptor, &one, sizeof one);
-  errno = errno_before;
-}
-
-void handle_heard_signals(void (*handler)(int)) {
-  struct sigaction action = {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;  // reads and writes of files go on
-  ::sigemptyset(&action.sa_mask);
-  for (const int signal : kHeard) ::sigaction(signal, &action, nullptr);
+  wake_loop(wake_descriptor);
 }
 
 }  // namespace
 
-void HeardSignals::ignore() { handle_heard_signals(SIG_IGN); }
+void HeardSignals::ignore() { handle_signals(kHeard, SIG_IGN); }
 
 HeardSignals::HeardSignals(boost::asio::io_context& loop, std::function<void(int signal)> heard)
     : wake_(loop), heard_(std::move(heard)) {
-  const int descriptor = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (descriptor < 0) throw std::system_error(errno, std::system_category(), "eventfd");
+  const int descriptor = make_wake_descriptor();
   wake_.assign(descriptor);
   noted = 0;
   wake_descriptor = descriptor;
-  handle_heard_signals(note_heard_signal);
+  handle_signals(kHeard, note_heard_signal);
   wait();
 }
 

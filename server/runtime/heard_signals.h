@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals that a node is told something by, and that never end it: SIGHUP (logrotate, a terminal that
-// closes), SIGUSR1, SIGUSR2.
+// Signals that do not end a node: SIGHUP (logrotate sends it, and a terminal that closes), SIGUSR1,
+// SIGUSR2.
 #pragma once
 
 #include <functional>

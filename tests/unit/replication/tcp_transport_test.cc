@@ -73,7 +73,7 @@ TEST_CASE("a name that is not found is said") {
   }));
 }
 
-TEST_CASE("a port where another program answers is told from one where nobody does") {
+TEST_CASE("another program at a peer's port is not taken for a silent peer") {
   Loop loop;
   using boost::asio::ip::tcp;
   tcp::acceptor web(loop.io, {boost::asio::ip::make_address("127.0.0.1"), 0});
