@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // EXPLAIN SELECT. The values are bound as the SELECT would bind them. Then
 //   1. the physical partitions that it would ask are counted by the metadata;
-//   2. a sample of the rows that it would look at is read at LOCAL_ONE: at most kSampleRows, of the
-//      first partition that is named, or from the start of the part of the ring;
+//   2. a sample of the rows that it would look at is read at LOCAL_ONE: at most kSampleRows of the
+//      first partition that is named, or as many from the start of the part of the ring and, where
+//      that has more, from each of kSamplePlaces - 1 further places in it;
 //   3. what was not read is estimated: as many rows in each other named partition, and in the rest of
-//      the ring as in the part that the sample has covered, since ring positions are hashes.
+//      the ring as in the parts that the sample has covered, since ring positions are hashes. A
+//      partition that a read ended inside is left out, unless the read has no other: of such a
+//      partition at least what was seen is there.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -18,28 +21,20 @@ namespace tetrad::cql {
 namespace {
 
 constexpr uint32_t kSampleRows = 200;
+/// The distance between two neighbours on the ring varies by as much as it is; the mean of 16 and
+/// more by a quarter.
+constexpr unsigned kSamplePlaces = 16;
 
 /// The part of the ring between two positions, 0 to 1.
 double part_of_ring(RingPosition start, RingPosition end) {
   return (static_cast<double>(end.token) - static_cast<double>(start.token)) / std::ldexp(1.0, 64);
 }
 
-/// Rows that are looked at, and their weight (storage/row/row_weight.h).
+/// Rows that are looked at, their weight (storage/row/row_weight.h), and the part of the ring that
+/// has no others.
 struct Sample {
-  double rows = 0, weight = 0;
+  double rows = 0, weight = 0, part = 0;
 };
-
-Sample sample_of(const storage::ReadResult& read) {
-  Sample sample;
-  for (const storage::PartitionData& partition : read.partitions) {
-    for (const storage::RowData& row : partition.rows) {
-      sample.rows += 1;
-      sample.weight +=
-          static_cast<double>(storage::row_weight(row.clustering_key.size() + row.record.size()));
-    }
-  }
-  return sample;
-}
 
 }  // namespace
 
@@ -93,35 +88,72 @@ class ExplainRun final : private SelectRun {
   }
 
   Task<Result<void>> estimate() {
-    ReadCommand command =
-        partitions_.is_range ? range_command() : partition_command(partitions_.partitions.front());
-    command.row_limit = std::min(command.row_limit, kSampleRows);
     context_.options.consistency = ConsistencyLevel::kLocalOne;
+    if (!partitions_.is_range) {
+      auto looked = co_await look_at(partition_command(partitions_.partitions.front()));
+      TETRAD_CO_TRY_VOID(std::move(looked));
+      extrapolate(static_cast<double>(partitions_.partitions.size()));
+      co_return Result<void>();
+    }
+    const RingRange all = partitions_.range;
+    const auto first = static_cast<uint64_t>(all.start.token);
+    const uint64_t step = (static_cast<uint64_t>(all.end.token) - first) / kSamplePlaces;
+    for (unsigned i = 0; i < kSamplePlaces; ++i) {
+      ReadCommand command = range_command();
+      if (i > 0) command.range.start = {static_cast<int64_t>(first + i * step), 0};
+      if (i > 0 && command.range.start <= seen_up_to_) continue;
+      auto looked = co_await look_at(std::move(command));
+      TETRAD_CO_TRY_VOID(std::move(looked));
+    }
+    const double whole = part_of_ring(all.start, all.end);
+    extrapolate(sample_.part > 0 ? std::max(whole / sample_.part, 1.0) : 1);
+    co_return Result<void>();
+  }
+
+  /// Adds a read of kSampleRows at most to the sample.
+  Task<Result<void>> look_at(ReadCommand command) {
+    command.row_limit = std::min(command.row_limit, kSampleRows);
     while (true) {
       auto read = co_await read_one(command);
       if (!read) co_return std::unexpected(std::move(read).error());
       if (learn_from(*read)) continue;  // withheld: once more with more room
-      extrapolate(*read);
-      co_return Result<void>();
+      co_return add_to_sample(*read, command.range);
     }
   }
 
-  void extrapolate(const ReadResult& read) {
-    Sample sample = sample_of(read);
-    double times = 1;
-    if (!partitions_.is_range) {
-      times = static_cast<double>(partitions_.partitions.size());
-      // Of a longer partition at least what was seen is there.
-    } else if (!read.exhausted) {
-      const double all = part_of_ring(partitions_.range.start, partitions_.range.end);
-      const double seen = part_of_ring(partitions_.range.start, read.complete_up_to.position);
-      times = seen > 0 ? std::max(all / seen, 1.0) : 1;
+  Result<void> add_to_sample(const ReadResult& read, const RingRange& range) {
+    std::span<const storage::PartitionData> partitions = read.partitions;
+    seen_up_to_ = read.exhausted ? range.end : read.complete_up_to.position;
+    if (!read.exhausted && partitions_.is_range && read.complete_up_to.clustering_key &&
+        partitions.size() > 1) {
+      partitions = partitions.first(partitions.size() - 1);
+      seen_up_to_ = partitions.back().position;
     }
+    sample_.part += part_of_ring(range.start, seen_up_to_);
+    // Weighed as take_rows() weighs what a page has read.
+    base::Arena arena;
+    RowMaterializer rows(statement_.layout_, arena, context_.now_s);
+    for (const storage::PartitionData& partition : partitions) {
+      TETRAD_TRY_VOID(rows.start_partition(partition));
+      add(rows.static_bytes());
+      for (const storage::RowData& row : partition.rows) {
+        TETRAD_TRY(const bool is_live, rows.read_row(row));
+        if (!is_live) continue;
+        sample_.rows += 1;
+        add(rows.row_bytes());
+      }
+    }
+    return {};
+  }
+  void add(uint64_t bytes) { sample_.weight += static_cast<double>(storage::row_weight(bytes)); }
+
+  /// What is there is `times` the sample.
+  void extrapolate(double times) {
     const double most = filters_active_ || statement_.is_aggregate_ || rows_left_ < 0
                             ? INFINITY
                             : static_cast<double>(rows_left_);
-    const double weight_of_row = sample.rows == 0 ? 0 : sample.weight / sample.rows;
-    rows_ = std::min(sample.rows * times, most);
+    const double weight_of_row = sample_.rows == 0 ? 0 : sample_.weight / sample_.rows;
+    rows_ = std::min(sample_.rows * times, most);
     ReadWork work;
     work.partitions = partitions_.is_range ? 1 : partitions_.partitions.size();
     work.weight = static_cast<uint64_t>(std::min(rows_ * weight_of_row, 1e18));
@@ -151,7 +183,7 @@ class ExplainRun final : private SelectRun {
       append_null_cell(out);
     else
       append_cell(out, index->name);
-    append_cell(out, make_boolean(statement_.where_.leaves_out_rows()));
+    append_cell(out, make_boolean(statement_.where_.leaves_out_rows_beside_index()));
     append_cell(out, make_bigint(static_cast<int64_t>(asked_)));
     append_cell(out, make_bigint(std::llround(std::min(rows_, 9e18))));
     append_cell(out, make_double(units_));
@@ -159,6 +191,8 @@ class ExplainRun final : private SelectRun {
 
   const ConsistencyLevel level_;
   uint64_t asked_ = 0;  // physical partitions
+  Sample sample_;
+  RingPosition seen_up_to_;  // by the last read of a range
   double rows_ = 0, units_ = 0;
 };
 

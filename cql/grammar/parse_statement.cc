@@ -63,10 +63,12 @@ ast::Statement Parser::statement() {
     case Keyword::kDesc:
       return describe();
     default:
-      // No keyword of Cassandra: as a name it stays free, and only SELECT may follow.
-      if (is_word("explain") && is(Keyword::kSelect, 1)) {
+      // No keyword of Cassandra: as a name it stays free.
+      if (is_word("explain")) {
         advance();
-        return ast::Explain{select()};
+        if (is(Keyword::kSelect)) return ast::Explain{select()};
+        fail_at(index_, "EXPLAIN takes a SELECT");
+        return ast::Use{};
       }
       fail_no_viable();
       return ast::Use{};

@@ -3,6 +3,7 @@
 // statement is prepared, bound to values for each request.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -178,6 +179,12 @@ class Restrictions {
   /// meets.
   bool leaves_out_rows() const {
     return needs_filtering() || ((is_key_range_ || on_token_) && has_clustering());
+  }
+  /// The same, but for what the index that is used answers by itself: EXPLAIN's "filters".
+  bool leaves_out_rows_beside_index() const {
+    if (!index_) return leaves_out_rows();
+    return std::ranges::any_of(
+        filters_, [&](const Filter& filter) { return filter.restriction != index_->restriction; });
   }
   /// A scan with restricted clustering columns, or a use of indexes that do not serve everything,
   /// that was not allowed to filter. Checked last, as Cassandra does.

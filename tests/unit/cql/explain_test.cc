@@ -36,7 +36,11 @@ TEST_CASE_METHOD(Fixture, "EXPLAIN names the access path of a SELECT") {
             .starts_with("'partitions' | null | false | 1 | 1 | "));
   CHECK(show("SELECT * FROM ks.t WHERE k = 1 AND w = 0 ALLOW FILTERING")
             .starts_with("'partitions' | null | true | 1 | 10 | "));
-  CHECK(show("SELECT * FROM ks.t WHERE v = 2").starts_with("'index' | 'by_v' | true | 1 | "));
+  CHECK(show("SELECT * FROM ks.t WHERE v = 2").starts_with("'index' | 'by_v' | false | 1 | "));
+  CHECK(show("SELECT * FROM ks.t WHERE v = 2 AND k = 2")
+            .starts_with("'index in partitions' | 'by_v' | false | 1 | 10 | "));
+  CHECK(show("SELECT * FROM ks.t WHERE v = 2 AND w = 0 ALLOW FILTERING")
+            .starts_with("'index' | 'by_v' | true | 1 | "));
   CHECK(show("SELECT * FROM system.local").starts_with("'computed' | null | false | 0 | 1 | "));
 }
 
@@ -62,7 +66,8 @@ TEST_CASE_METHOD(Fixture, "EXPLAIN answers the errors of its SELECT, and is no o
   CHECK(error("EXPLAIN SELECT * FROM ks.t WHERE w = 1") == error("SELECT * FROM ks.t WHERE w = 1"));
   CHECK(error("EXPLAIN SELECT * FROM ks.t LIMIT 0") == "LIMIT must be strictly positive");
   CHECK(error("EXPLAIN INSERT INTO ks.t (k, c) VALUES (1, 1)")
-            .starts_with("line 1:0 no viable alternative at input 'EXPLAIN'"));
+            .starts_with("line 1:8 EXPLAIN takes a SELECT"));
+  CHECK(error("EXPLAIN") == "line 0:-1 EXPLAIN takes a SELECT");
   CHECK(cql("ALTER TABLE ks.t WITH cdc = true") == "ok");
   CHECK(error("EXPLAIN SELECT * FROM ks.t WHERE COSMOS_CHANGEFEED_START_TIME() = 0") ==
         "EXPLAIN of a change feed is not supported");
