@@ -73,6 +73,13 @@ Error function_failure(Error error, const ScalarFunction& function) {
   return {error.code, std::move(error.message), std::move(detail)};
 }
 
+Result<void> check_user_functions(bool enabled) {
+  if (enabled) return {};
+  return fail(ErrorCode::kInvalid,
+              "User-defined functions are disabled. Enable them with the option "
+              "user_defined_functions_enabled.");
+}
+
 ScalarFunctionPtr make_user_function(const FunctionSchema& function) {
   auto script = std::make_shared<Script>();
   script->name = function.name;

@@ -18,6 +18,8 @@ ScalarFunctionPtr make_user_aggregate(const AggregateSchema& aggregate,
 FunctionPtr state_function_of(const AggregateSchema& aggregate, const KeyspaceSchema& keyspace);
 FunctionPtr final_function_of(const AggregateSchema& aggregate, const KeyspaceSchema& keyspace);
 
+/// Refuses to make and call them where they are not enabled. Errors: kInvalid.
+Result<void> check_user_functions(bool enabled);
 /// The error of a call with what the protocol tells about it.
 Error function_failure(Error error, const ScalarFunction& function);
 

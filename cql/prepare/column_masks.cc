@@ -110,10 +110,7 @@ Result<ExpressionPtr> mask_expression(const ColumnSchema& column, int32_t slot,
   if (mask.is_native()) {
     function = native_mask(mask, column.type);
   } else if (const KeyspaceSchema* keyspace = schema.keyspace(mask.keyspace)) {
-    if (!settings.user_functions_enabled)
-      return fail(ErrorCode::kInvalid,
-                  "User-defined functions are disabled in cassandra.yaml - set "
-                  "user_defined_functions_enabled=true to enable");
+    TETRAD_TRY_VOID(check_user_functions(settings.user_functions_enabled));
     for (const FunctionPtr& known : keyspace->functions) {
       if (!mask.calls(column.type, known->keyspace, known->name, known->argument_types)) continue;
       function = make_user_function(*known);
@@ -137,7 +134,7 @@ Result<void> check_masks_enabled(const PlanInput& input) {
   if (!input.settings.data_masking_enabled)
     return fail(ErrorCode::kInvalid,
                 "Cannot mask columns because dynamic data masking is not enabled. You can enable "
-                "it with the dynamic_data_masking_enabled property on cassandra.yaml");
+                "it with the option dynamic_data_masking_enabled.");
   // A program that does not know masks would show what they hide.
   if (input.meta.format < replication::kFormatMasks)
     return fail(ErrorCode::kInvalid,

@@ -54,14 +54,11 @@ bool gives(const ScalarFunction& function, const TypePtr& receiver) {
 
 std::string ExpressionBuilder::name_of(const Raw& call) const { return call.function->name.text; }
 
-// A user-defined function that was resolved has its keyspace; of the two names of the JSON
-// functions results show the newer one.
+// A user-defined function that was resolved has its keyspace; a native one is named as it was
+// called, by its older or its newer name.
 std::string ExpressionBuilder::function_full_name(const ast::FunctionName& name) const {
   if (const auto used = full_names_.find(&name); used != full_names_.end()) return used->second;
-  std::string text = name.name.text;
-  if (text == "tojson") text = "to_json";
-  if (text == "fromjson") text = "from_json";
-  return (name.keyspace ? name.keyspace->text : std::string("system")) + "." + text;
+  return (name.keyspace ? name.keyspace->text : std::string("system")) + "." + name.name.text;
 }
 
 // Made for each table: its arguments are the types of the partition key.
@@ -133,11 +130,7 @@ ScalarFunctionPtr ExpressionBuilder::exact_user_function(const Raw& call) {
 /// A prepared statement holds as long as the functions it calls do.
 Result<void> ExpressionBuilder::note_use(const Raw& call, const ScalarFunction& function) {
   if (function.keyspace == "system") return {};
-  if (!context_.settings.user_functions_enabled) {
-    return fail(ErrorCode::kInvalid,
-                "User-defined functions are disabled in cassandra.yaml - set "
-                "user_defined_functions_enabled=true to enable");
-  }
+  TETRAD_TRY_VOID(check_user_functions(context_.settings.user_functions_enabled));
   // The names of result columns need it later.
   full_names_[call.function] = function.qualified_name();
   const KeyspaceSchema* keyspace = context_.schema->keyspace(function.keyspace);

@@ -291,7 +291,8 @@ Result<void> alter_options(const ast::TableOptions& action, const PlanInput& inp
 Result<void> check_drop_compact(const TableSchema& table, const PlanInput& input) {
   if (!input.settings.guardrails.drop_compact_storage) {
     return fail(ErrorCode::kInvalid,
-                "DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
+                "DROP COMPACT STORAGE is disabled. Enable it with the option "
+                "drop_compact_storage_enabled.");
   }
   if (!table.is_compact_storage) {
     return fail(ErrorCode::kInvalid,

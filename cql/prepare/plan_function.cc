@@ -323,14 +323,13 @@ Result<SchemaPlan> plan(const ast::CreateFunction& statement, const PlanInput& i
   if (statement.language != "lua") {
     return fail(ErrorCode::kInvalid,
                 "Functions in language {} are not supported: this server has no virtual machine "
-                "that runs it. Write the body in Lua: LANGUAGE lua AS 'return ...'",
-                statement.language);
+                "that runs it. Write the body in Lua: LANGUAGE lua AS 'return ...'{}",
+                statement.language,
+                input.settings.user_functions_enabled
+                    ? ""
+                    : ", and set the option user_defined_functions_enabled, which is off");
   }
-  if (!input.settings.user_functions_enabled) {
-    return fail(ErrorCode::kInvalid,
-                "User-defined functions are disabled in cassandra.yaml - set "
-                "user_defined_functions_enabled=true to enable");
-  }
+  TETRAD_TRY_VOID(check_user_functions(input.settings.user_functions_enabled));
   FunctionSchema function;
   function.keyspace = keyspace_name;
   function.name = name;

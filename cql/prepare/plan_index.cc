@@ -253,7 +253,8 @@ Result<ClassRequest> class_of(const ast::CreateIndex& statement, const Guardrail
   TETRAD_TRY_VOID(check_enabled(guardrails.secondary_indexes, "secondary_indexes",
                                 "Creating secondary indexes"));
   if (request.name == kSasiClassName && !guardrails.sasi_indexes) {
-    return fail(ErrorCode::kInvalid, "SASI indexes are disabled. Enable in cassandra.yaml to use.");
+    return fail(ErrorCode::kInvalid,
+                "SASI indexes are disabled. Enable them with the option sasi_indexes_enabled.");
   }
   return request;
 }

@@ -40,8 +40,7 @@ std::unexpected<Error> requires_filtering(bool may_be_allowed) {
                   ? "If you want to execute this query despite the performance unpredictability, "
                     "use ALLOW FILTERING"
                   : "Executing this query despite the performance unpredictability with ALLOW "
-                    "FILTERING has been disabled by the allow_filtering_enabled property in "
-                    "cassandra.yaml");
+                    "FILTERING has been disabled by the option allow_filtering_enabled.");
 }
 
 }  // namespace

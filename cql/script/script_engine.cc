@@ -91,6 +91,7 @@ struct ScriptEngine::Call {
   ScriptEngine* engine;
   const Script* script;
   std::span<const OptionalView> arguments;
+  bool has_returned = false;  // the script; its result may still be refused
   OptionalBytes result = std::nullopt;
 };
 
@@ -224,6 +225,7 @@ int ScriptEngine::run(lua_State* state) {
     push_value(state, *script.argument_types[i], call.arguments[i]);
   }
   lua_call(state, static_cast<int>(call.arguments.size()), 1);
+  call.has_returned = true;
   call.result = value_at(state, lua_gettop(state), *script.return_type);
   return 0;
 }
@@ -263,6 +265,7 @@ Result<OptionalBytes> ScriptEngine::call(const Script& script,
   if (status != LUA_OK)
     failure = worked_too_much        ? work_text(script)
               : status == LUA_ERRMEM ? memory_text(script)
+              : call.has_returned    ? script.name + " returns a wrong value: " + error_text(state_)
                                      : error_text(state_);
   lua_settop(state_, 0);
   meter_.bytes_max = SIZE_MAX;

@@ -128,7 +128,8 @@ TEST_CASE_METHOD(Fixture, "ALTER of compact tables, and DROP COMPACT STORAGE") {
 
   settings.guardrails.drop_compact_storage = false;
   CHECK(error("ALTER TABLE s DROP COMPACT STORAGE") ==
-        "DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
+        "DROP COMPACT STORAGE is disabled. Enable it with the option "
+        "drop_compact_storage_enabled.");
   settings.guardrails.drop_compact_storage = true;
   for (const char* table : {"s", "e", "d"}) {
     CHECK(cql(fmt::format("ALTER TABLE {} DROP COMPACT STORAGE", table)) == "ok");

@@ -115,9 +115,11 @@ TEST_CASE("errors of Lua say where") {
   CHECK(run("error('as told')") == "error: f:1: as told");
   CHECK(run("return nil + 1").starts_with("error: f:1: attempt to perform arithmetic"));
   CHECK(run("error({})") == "error: an error that is no text");
-  CHECK(run("return 'a'") == "error: expected a value of type int, got a string");
-  CHECK(run("return 1.5") == "error: 1.5 is not a value of type int");
-  CHECK(run("return 2147483648") == "error: 2147483648 is not a value of type int");
+  CHECK(run("return 'a'") ==
+        "error: f returns a wrong value: expected a value of type int, got a string");
+  CHECK(run("return 1.5") == "error: f returns a wrong value: 1.5 is not a value of type int");
+  CHECK(run("return 2147483648") ==
+        "error: f returns a wrong value: 2147483648 is not a value of type int");
   CHECK(run("return 2.0") == "2");
   CHECK(run("return") == "null");
   CHECK(run("return '\\xff'", "text").starts_with("error: "));

@@ -783,7 +783,7 @@ constexpr Case kMetadata[] = {
     {R"~(SELECT token(1), token(k), token(?) , intasblob(k), blobasint(intasblob(k)), bigintasblob(?), text_as_blob('a'), blob_as_text(0x61) FROM seme.p)~",
      R"~([selection] int, [selection] bigint | pk | system.token(1) bigint, system.token(k) bigint, system.token(?) bigint, system.intasblob(k) blob, system.blobasint(system.intasblob(k)) int, system.bigintasblob(?) blob, system.text_as_blob('a') blob, system.blob_as_text(0x61) text)~"},
     {R"~(SELECT to_json(k), toJson(v), abs(k), abs(-1), exp(v), log(v), log10(v), round(v) FROM seme.p)~",
-     R"~( | pk | system.to_json(k) text, system.to_json(v) text, system.abs(k) int, system.abs(-1) int, system.exp(v) int, system.log(v) int, system.log10(v) int, system.round(v) int)~"},
+     R"~( | pk | system.to_json(k) text, system.tojson(v) text, system.abs(k) int, system.abs(-1) int, system.exp(v) int, system.log(v) int, system.log10(v) int, system.round(v) int)~"},
     {R"~(SELECT map_keys(ma), map_values(ma), collection_count(li), collection_min(se), collection_max(se), collection_sum(se), collection_avg(li) FROM seme.w)~",
      R"~( | pk | system.map_keys(ma) _, system.map_values(ma) _, system.collection_count(li) int, system.collection_min(se) int, system.collection_max(se) int, system.collection_sum(se) int, system.collection_avg(li) int)~"},
     {R"~(SELECT to_date(ts), to_timestamp(da), toDate(tu), to_unix_timestamp(ts), minTimeuuid('2020-01-01'), max_timeuuid(ts), floor(ts, 1h), floor(ti,1h), floor(da, 2d), floor(tu, 1h), floor(ts,1h,'2020-01-01') FROM seme.w)~",

@@ -185,8 +185,8 @@ TEST_CASE_METHOD(Fixture, "languages and the switch") {
       "a'");
   settings.user_functions_enabled = false;
   const std::string off =
-      "User-defined functions are disabled in cassandra.yaml - set "
-      "user_defined_functions_enabled=true to enable";
+      "User-defined functions are disabled. Enable them with the option "
+      "user_defined_functions_enabled.";
   CHECK(error("CREATE FUNCTION g (a int) RETURNS NULL ON NULL INPUT RETURNS int LANGUAGE lua AS "
               "'return a'") == off);
   CHECK(error("SELECT f(v) FROM t") == off);
