@@ -93,6 +93,16 @@ void ComputedTables::set_replication(const std::string& keyspace,
   keyspaces_[keyspace].replication = std::move(replication);
 }
 
+void ComputedTables::set_comment(const std::string& keyspace, const std::string& name,
+                                 const std::string& comment) {
+  KeyspaceSchema& in = keyspaces_[keyspace];
+  const auto known = in.tables.find(name);
+  if (known == in.tables.end()) return;
+  auto table = std::make_shared<TableSchema>(*known->second);
+  table->options.comment = comment;
+  in.tables.put(name, std::move(table));
+}
+
 std::vector<std::shared_ptr<const KeyspaceSchema>> ComputedTables::keyspaces() const {
   std::vector<std::shared_ptr<const KeyspaceSchema>> out;
   for (const auto& [name, keyspace] : keyspaces_)

@@ -39,6 +39,9 @@ class ComputedTables {
               WholeSource source);
   /// Of a keyspace with tables; LocalStrategy otherwise.
   void set_replication(const std::string& keyspace, std::map<std::string, std::string> replication);
+  /// What DESCRIBE says of a table that is defined; nothing where there is no such table.
+  void set_comment(const std::string& keyspace, const std::string& name,
+                   const std::string& comment);
 
   std::vector<std::shared_ptr<const KeyspaceSchema>> keyspaces() const;
   /// Null: no such table. Its rows have their cells in the order of TableSchema::columns().
@@ -64,6 +67,9 @@ void define_empty_tables(ComputedTables& tables);
 void define_empty_views(ComputedTables& tables);
 /// Tables about indexes, beside system_schema.indexes.
 void define_index_tables(ComputedTables& tables);
+
+/// Of the tables of system_tetrad, once all are defined.
+void comment_own_tables(ComputedTables& tables);
 
 /// Cells from what the server's own code holds.
 namespace cells {

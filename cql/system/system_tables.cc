@@ -38,6 +38,7 @@ class SystemTables final : public VirtualTables {
     define_tables_of_node();
     // The server's own know which indexes are built.
     if (of_node_ == nullptr) define_index_tables(tables_);
+    comment_own_tables(tables_);
     keyspaces_ = tables_.keyspaces();
   }
 

@@ -60,6 +60,11 @@ TEST_CASE_METHOD(Fixture, "a keyspace whose writes need not be durable gets a wa
         "false");
 }
 
+TEST_CASE_METHOD(Fixture, "DESCRIBE explains each table of system_tetrad") {
+  CHECK(rows("SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = "
+             "'system_tetrad' AND comment = '' ALLOW FILTERING") == "");
+}
+
 TEST_CASE_METHOD(Fixture, "system_tetrad is found by its old name, unless a keyspace has that") {
   const std::string nodes = rows("SELECT address, state FROM system_tetrad.nodes");
   CHECK_FALSE(nodes.starts_with("error"));
