@@ -174,6 +174,7 @@ int wait_until_verified(AdminClient& node, bool as_json) {
                                    body.at("files").dump(), body.at("compared").dump(),
                                    body.at("partitions").dump());
     if (!body.at("running").get<bool>()) {
+      if (body.at("files") == 0) line += " (no file is there yet: rows are in memory and in logs)";
       progress.say(line);
       break;
     }
