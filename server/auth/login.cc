@@ -2,7 +2,7 @@
 // One login, as a task on the thread of the connection's shard:
 //
 // 1. Decode the SASL PLAIN token.
-// 2. Ask LoginLimits whether this address and role may try. From here on ~Attempt tells them the
+// 2. Wait until LoginLimits lets this address and role try. From here on ~Attempt tells them the
 //    end.
 // 3. Take the role's hash from the schema; for an unknown role take one that no password has.
 // 4. Check the password off the loop: it takes tens of milliseconds by design.
@@ -24,9 +24,9 @@ constexpr uint32_t kLoginLane = 0x4C4F4749;
 struct Attempt {
   LoginLimits& limits;
   base::Reactor& reactor;
-  const std::string &address, &user;
-  bool failed = false;
-  ~Attempt() { limits.end(address, user, failed, reactor.now_us()); }
+  const LoginLimits::Id id;
+  LoginLimits::Outcome outcome = LoginLimits::Outcome::kGivenUp;
+  ~Attempt() { limits.end(id, outcome, reactor.now_us()); }
 };
 
 std::unexpected<Error> refused(const std::string& user) {
@@ -43,8 +43,15 @@ Task<Result<std::string>> log_in(std::string address, std::optional<Bytes> token
   if (token) view = *token;
   TETRAD_CO_TRY(const cql::PlainCredentials given, cql::decode_plain_token(view));
   const std::string user(given.user);
-  TETRAD_CO_TRY_VOID(limits.begin(address, user, reactor.now_us()));
-  Attempt attempt{limits, reactor, address, user};
+  base::OneShot<Result<void>> turn;
+  // Whose thread decides is unknown; the task goes on on its own.
+  const auto have_turn = [&reactor, setter = turn.setter()](Result<void> result) {
+    reactor.post_from_any_thread(
+        [setter, result = std::move(result)]() mutable { setter.set(std::move(result)); });
+  };
+  Attempt attempt{limits, reactor, limits.begin(address, user, reactor.now_us(), have_turn)};
+  auto has_turn = co_await turn;
+  TETRAD_CO_TRY_VOID(std::move(has_turn));
   const auto hash_now = [&]() -> std::string {
     const cql::SchemaPtr schema = processor.schema();
     const cql::Role* const role = schema == nullptr ? nullptr : schema->roles()->find(user);
@@ -59,8 +66,9 @@ Task<Result<std::string>> log_in(std::string address, std::optional<Bytes> token
   };
   co_await processor.off_loop().run(kLoginLane, work);
   // A role that changed meanwhile is refused, but is no failure that counts against the address.
-  attempt.failed = hash.empty() || !matches;
-  if (attempt.failed || hash_now() != hash) co_return refused(user);
+  const bool failed = hash.empty() || !matches;
+  attempt.outcome = failed ? LoginLimits::Outcome::kFailed : LoginLimits::Outcome::kPassed;
+  if (failed || hash_now() != hash) co_return refused(user);
   const cql::SchemaPtr schema = processor.schema();
   // The role is there: hash_now() has just found its hash, and nothing ran in between.
   if (!schema->roles()->find(user)->can_login)

@@ -8,10 +8,24 @@
 #include "server/auth/login_limits.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 
 namespace tetrad::server {
+namespace {
+
+std::unexpected<Error> too_many_from(const std::string& address) {
+  return fail(ErrorCode::kBadCredentials,
+              "Too many logins from {} have failed; try again in some seconds", address);
+}
+
+// kOverloaded, not kBadCredentials: the client may try again at once elsewhere.
+std::unexpected<Error> too_many_wait() {
+  return fail(ErrorCode::kOverloaded, "Too many logins wait on this node; try again");
+}
+
+}  // namespace
 
 double LoginLimits::count_of(const Remembered& in, const std::string& name, double forgotten_per_s,
                              base::MonotonicUs now_us) {
@@ -37,31 +51,138 @@ void LoginLimits::add(Remembered& in, const std::string& name, double forgotten_
   in[name] = {before + 1, now_us};
 }
 
-Result<void> LoginLimits::begin(const std::string& address, const std::string& role,
-                                base::MonotonicUs now_us) {
-  const std::lock_guard lock(mutex_);
-  const double of_address = count_of(addresses_, address, kForgottenOfAddress_per_s, now_us);
-  if (of_address >= kOfAddressMax)
-    return fail(ErrorCode::kBadCredentials,
-                "Too many logins from {} have failed; try again in some seconds", address);
-  if (of_address > 0 && count_of(roles_, role, kForgottenOfRole_per_s, now_us) >= kOfRoleMax)
-    return fail(ErrorCode::kBadCredentials,
-                "Too many logins as {} have failed; try again in some seconds", role);
-  // kOverloaded, not kBadCredentials: the client may try again at once elsewhere.
-  if (waiting_ >= kWaitingMax)
-    return fail(ErrorCode::kOverloaded, "Too many logins wait on this node; try again");
-  ++waiting_;
-  return {};
+double LoginLimits::failures_of(const std::string& address, base::MonotonicUs now_us) const {
+  return count_of(addresses_, address, kForgottenOfAddress_per_s, now_us);
 }
 
-void LoginLimits::end(const std::string& address, const std::string& role, bool failed,
-                      base::MonotonicUs now_us) {
+LoginLimits::Id LoginLimits::begin(const std::string& address, const std::string& role,
+                                   base::MonotonicUs now_us, Turn turn) {
   const std::lock_guard lock(mutex_);
-  TETRAD_ASSERT(waiting_ > 0);
+  const Id id = ++last_;
+  logins_.emplace(id, Login{address, role, std::move(turn)});
+  if (failures_of(address, now_us) >= kOfAddressMax) {
+    answer(id, too_many_from(address));
+  } else if (waiting_ >= kWaitingMax && !make_room(address)) {
+    answer(id, too_many_wait());
+  } else {
+    lines_[address].waiting.push_back(id);
+    ++waiting_;
+    queue(address, now_us);
+    go_on(now_us);
+  }
+  return id;
+}
+
+void LoginLimits::end(Id id, Outcome outcome, base::MonotonicUs now_us) {
+  const std::lock_guard lock(mutex_);
+  const auto found = logins_.find(id);
+  TETRAD_ASSERT(found != logins_.end());
+  const Login login = std::move(found->second);
+  logins_.erase(found);
+  if (login.turn != nullptr) {
+    std::erase(lines_.at(login.address).waiting, id);
+    --waiting_;
+    forget_if_empty(login.address);
+    return;
+  }
+  if (!login.is_under_way) return;  // it was refused
+  --under_way_;
+  --lines_.at(login.address).under_way;
+  if (outcome == Outcome::kFailed) {
+    add(addresses_, login.address, kForgottenOfAddress_per_s, now_us);
+    add(roles_, login.role, kForgottenOfRole_per_s, now_us);
+  }
+  queue(login.address, now_us);
+  forget_if_empty(login.address);
+  go_on(now_us);
+}
+
+void LoginLimits::queue(const std::string& address, base::MonotonicUs now_us) {
+  Line& line = lines_.at(address);
+  if (line.has_place || line.waiting.empty()) return;
+  line.has_place = true;
+  (failures_of(address, now_us) > 0 ? suspected_ : unsuspected_).push_back(address);
+}
+
+void LoginLimits::go_on(base::MonotonicUs now_us) {
+  while (under_way_ < kUnderWayMax && !(unsuspected_.empty() && suspected_.empty())) {
+    const bool prefers_suspected = ++turns_ % kSuspectedEvery == 0;
+    auto& round = suspected_.empty() || (!prefers_suspected && !unsuspected_.empty()) ? unsuspected_
+                                                                                      : suspected_;
+    const std::string address = std::move(round.front());
+    round.pop_front();
+    // It may have failed since it got its place.
+    if (&round == &unsuspected_ && failures_of(address, now_us) > 0) {
+      suspected_.push_back(address);
+      continue;
+    }
+    take_turn(address, now_us);
+  }
+}
+
+void LoginLimits::take_turn(const std::string& address, base::MonotonicUs now_us) {
+  const auto found = lines_.find(address);
+  if (found == lines_.end()) return;
+  Line& line = found->second;
+  line.has_place = false;
+  if (line.waiting.empty()) return;
+  const double failures = failures_of(address, now_us);
+  if (failures >= kOfAddressMax) return refuse_line(address);
+  // Queued again when one of those under way ends.
+  if (line.under_way != 0 && failures + static_cast<double>(line.under_way) >= kOfAddressMax)
+    return;
+  const Id id = line.waiting.front();
+  line.waiting.pop_front();
   --waiting_;
-  if (!failed) return;
-  add(addresses_, address, kForgottenOfAddress_per_s, now_us);
-  add(roles_, role, kForgottenOfRole_per_s, now_us);
+  queue(address, now_us);
+  Login& login = logins_.at(id);
+  if (failures > 0 && count_of(roles_, login.role, kForgottenOfRole_per_s, now_us) >= kOfRoleMax) {
+    answer(id, fail(ErrorCode::kBadCredentials,
+                    "Too many logins as {} have failed; try again in some seconds", login.role));
+    return forget_if_empty(address);
+  }
+  login.is_under_way = true;
+  ++line.under_way;
+  ++under_way_;
+  answer(id, {});
+}
+
+void LoginLimits::refuse_line(const std::string& address) {
+  std::deque<Id> waiting = std::move(lines_.at(address).waiting);
+  lines_.at(address).waiting.clear();
+  waiting_ -= waiting.size();
+  for (const Id id : waiting) answer(id, too_many_from(address));
+  forget_if_empty(address);
+}
+
+bool LoginLimits::make_room(const std::string& address) {
+  const auto longest = std::ranges::max_element(
+      lines_, {}, [](const auto& entry) { return entry.second.waiting.size(); });
+  const auto own = lines_.find(address);
+  const size_t own_size = own == lines_.end() ? 0 : own->second.waiting.size();
+  if (longest == lines_.end() || longest->second.waiting.size() <= own_size + 1) return false;
+  const Id id = longest->second.waiting.back();
+  longest->second.waiting.pop_back();
+  --waiting_;
+  answer(id, too_many_wait());
+  return true;
+}
+
+void LoginLimits::answer(Id id, Result<void> result) {
+  // Only posts, so it may be called with the lock held; without it the shard that waits could be
+  // gone by now.
+  std::exchange(logins_.at(id).turn, nullptr)(std::move(result));
+}
+
+void LoginLimits::forget_if_empty(const std::string& address) {
+  const auto found = lines_.find(address);
+  if (found == lines_.end() || !found->second.waiting.empty() || found->second.under_way != 0)
+    return;
+  if (found->second.has_place) {
+    std::erase(unsuspected_, address);
+    std::erase(suspected_, address);
+  }
+  lines_.erase(found);
 }
 
 }  // namespace tetrad::server
