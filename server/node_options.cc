@@ -93,6 +93,7 @@ replication::NodeOptions NodeImpl::node_options() {
 cql::QueryProcessorOptions NodeImpl::query_options() {
   cql::QueryProcessorOptions out;
   out.settings.read_timeout_us = static_cast<int64_t>(options_.read_timeout_ms) * 1000;
+  out.settings.slow_us = static_cast<int64_t>(options_.slow_query_log_timeout_ms) * 1000;
   out.settings.range_timeout_us = static_cast<int64_t>(options_.range_timeout_ms) * 1000;
   out.settings.counter_write_timeout_us =
       static_cast<int64_t>(options_.counter_write_timeout_ms) * 1000;

@@ -173,4 +173,76 @@ BytesView up_to_password(BytesView statement) {
   return statement.substr(0, static_cast<size_t>(found.end() - statement.begin()));
 }
 
+namespace {
+
+/// Splits off words of letters, over white space and comments.
+class Words {
+ public:
+  explicit Words(BytesView text) : text_(text) {}
+  size_t at() const { return at_; }
+
+  /// In small letters; "" where no word comes next.
+  std::string next() {
+    skip_space();
+    std::string word;
+    for (; at_ < text_.size() && is_letter(text_[at_]); ++at_)
+      word += static_cast<char>(text_[at_] | 0x20);
+    return word;
+  }
+  void skip_space() {
+    while (at_ < text_.size()) {
+      const BytesView rest = text_.substr(at_);
+      if (rest.starts_with("/*")) {
+        const size_t end = rest.find("*/", 2);
+        at_ = end == BytesView::npos ? text_.size() : at_ + end + 2;
+      } else if (rest.starts_with("--") || rest.starts_with("//")) {
+        const size_t end = rest.find_first_of("\r\n");
+        at_ = end == BytesView::npos ? text_.size() : at_ + end;
+      } else if (BytesView(" \t\r\n\f\v").find(rest.front()) != BytesView::npos) {
+        ++at_;
+      } else {
+        return;
+      }
+    }
+  }
+  void skip_char() { ++at_; }
+  bool at_end() const { return at_ >= text_.size(); }
+  char peek() const { return text_[at_]; }
+
+ private:
+  static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+  const BytesView text_;
+  size_t at_ = 0;
+};
+
+/// Whether the first words are those of a statement that has no password in it.
+bool has_no_secret(BytesView statement) {
+  constexpr std::string_view kVerbs[] = {"select", "insert",   "update", "delete", "begin",
+                                         "use",    "truncate", "grant",  "revoke", "list",
+                                         "desc",   "describe", "drop",   "add",    "apply"};
+  constexpr std::string_view kObjects[] = {"table",        "columnfamily", "keyspace", "schema",
+                                           "type",         "index",        "custom",   "function",
+                                           "materialized", "aggregate"};
+  Words words(statement);
+  std::string first = words.next();
+  if (first == "explain") first = words.next();
+  if (std::ranges::find(kVerbs, first) != std::end(kVerbs)) return true;
+  return (first == "create" || first == "alter") &&
+         std::ranges::find(kObjects, words.next()) != std::end(kObjects);
+}
+
+}  // namespace
+
+BytesView up_to_secret(BytesView statement) {
+  const BytesView open = up_to_password(statement);
+  if (has_no_secret(statement)) return open;
+  Words words(open);
+  while (true) {
+    if (!words.next().empty()) continue;
+    if (words.at_end() || BytesView("'\"=$").find(words.peek()) != BytesView::npos) break;
+    words.skip_char();
+  }
+  return open.substr(0, words.at());
+}
+
 }  // namespace tetrad::cql

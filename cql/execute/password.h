@@ -42,8 +42,11 @@ bool is_password_of(std::string_view password, const std::string& hash);
 /// Some hash, of no password: checked in place of one that is not there, so that the time does not
 /// tell which roles there are.
 const std::string& hash_of_nobody();
-/// What of a statement may stand in traces and logs: its text up to the first word "password", in
-/// any case, behind which a secret may follow.
+/// What of a statement that was understood may stand in the audit log: its text up to the first word
+/// "password", in any case, behind which a secret may follow.
 BytesView up_to_password(BytesView statement);
+/// What of any text may stand in traces and logs. Of what may be meant for a statement about roles,
+/// misspelt or not, that ends before the first value, too: the word may be misspelt as well.
+BytesView up_to_secret(BytesView statement);
 
 }  // namespace tetrad::cql

@@ -52,7 +52,7 @@ std::string QueryProcessor::keyspace_of(const std::optional<BytesView>& named,
 
 void QueryProcessor::trace_parsing(const Notes& notes, BytesView text) {
   if (notes.trace == nullptr) return;
-  notes.trace->add(fmt::format("Parsing {}", up_to_password(text).substr(0, kTracedBytesMax)));
+  notes.trace->add(fmt::format("Parsing {}", up_to_secret(text).substr(0, kTracedBytesMax)));
 }
 
 Result<StatementPtr> QueryProcessor::prepare_text(BytesView text, const std::string& keyspace,
@@ -165,7 +165,7 @@ std::vector<ListedStatement> QueryProcessor::prepared(size_t count_max) const {
   // False: the list is full, and no other text is looked at.
   const auto add = [&](const Bytes& id, const std::string& keyspace, const std::string& text) {
     if (out.size() == count_max) return false;
-    const BytesView shown = up_to_password(BytesView(text).substr(0, kListedTextMax));
+    const BytesView shown = up_to_secret(BytesView(text).substr(0, kListedTextMax));
     bytes += shown.size();
     if (bytes > kListedBytesMax) return false;
     out.push_back({id, keyspace, std::string(shown)});

@@ -109,7 +109,7 @@ std::unexpected<Error> failed_inside(const std::exception& error) {
 /// The beginning of what the request says, for the log.
 std::string shown_text(BytesView text) {
   constexpr size_t kShownBytes = 200;
-  return std::string(up_to_password(text).substr(0, kShownBytes));
+  return std::string(up_to_secret(text).substr(0, kShownBytes));
 }
 
 std::string shown(const Request& request) {
@@ -414,15 +414,15 @@ TraceSession QueryProcessor::describe(const Request& request) const {
   const QueryParameters* parameters = nullptr;
   if (const auto* query = std::get_if<QueryRequest>(&request.message)) {
     out.request = "Execute CQL3 query";
-    out.parameters["query"] = std::string(up_to_password(query->text));
+    out.parameters["query"] = std::string(up_to_secret(query->text));
     parameters = &query->parameters;
   } else if (const auto* prepare = std::get_if<PrepareRequest>(&request.message)) {
     out.request = "Preparing CQL3 query";
-    out.parameters["query"] = std::string(up_to_password(prepare->text));
+    out.parameters["query"] = std::string(up_to_secret(prepare->text));
   } else if (const auto* execute = std::get_if<ExecuteRequest>(&request.message)) {
     out.request = "Execute CQL3 prepared query";
     const auto found = prepared_.find(Bytes(execute->id));
-    if (found != prepared_.end()) out.parameters["query"] = up_to_password(found->second->text);
+    if (found != prepared_.end()) out.parameters["query"] = up_to_secret(found->second->text);
     parameters = &execute->parameters;
   } else if (const auto* batch = std::get_if<BatchRequest>(&request.message)) {
     out.request = "Execute batch of CQL3 queries";
@@ -443,18 +443,20 @@ std::vector<RunningRequest> QueryProcessor::running(size_t count_max) const {
   std::vector<RunningRequest> out;
   running_.for_each([&](const RunningRequests::Entry& entry) {
     if (out.size() == count_max) return;
-    const auto* execute = std::get_if<ExecuteRequest>(&entry.request.message);
-    const auto found = execute == nullptr ? prepared_.end() : prepared_.find(Bytes(execute->id));
-    std::string task =
-        found == prepared_.end() ? shown(entry.request) : shown_text(found->second->text);
-    const char* const verb =
-        execute != nullptr                                              ? "EXECUTE "
-        : std::holds_alternative<QueryRequest>(entry.request.message)   ? "QUERY "
-        : std::holds_alternative<PrepareRequest>(entry.request.message) ? "PREPARE "
-                                                                        : "";
-    out.push_back({verb + std::move(task), reactor_.now_us() - entry.began_us});
+    out.push_back({task_of(entry.request), reactor_.now_us() - entry.began_us});
   });
   return out;
+}
+
+std::string QueryProcessor::task_of(const Request& request) const {
+  const auto* execute = std::get_if<ExecuteRequest>(&request.message);
+  const auto found = execute == nullptr ? prepared_.end() : prepared_.find(Bytes(execute->id));
+  std::string text = found == prepared_.end() ? shown(request) : shown_text(found->second->text);
+  const char* const verb = execute != nullptr                                        ? "EXECUTE "
+                           : std::holds_alternative<QueryRequest>(request.message)   ? "QUERY "
+                           : std::holds_alternative<PrepareRequest>(request.message) ? "PREPARE "
+                                                                                     : "";
+  return verb + std::move(text);
 }
 
 bool QueryProcessor::tells_charge(const Request& request) const {
@@ -497,7 +499,13 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
                : envelope.opcode() == Opcode::kQuery   ? metrics_.query
                : envelope.opcode() == Opcode::kPrepare ? metrics_.prepare
                                                        : metrics_.batch;
-  verb.latency.record(reactor_.now_us() - started_us);
+  const int64_t took_us = reactor_.now_us() - started_us;
+  verb.latency.record(took_us);
+  if (options_.settings.slow_us != 0 && took_us >= options_.settings.slow_us &&
+      slow_.has_room(reactor_.now_us()))
+    slow_.log({task_of(request), took_us, client.keyspace, client.client_address, client.user,
+               !result.has_value()},
+              logger_);
   audit.finish(request, result ? nullptr : &result.error(), started_us);
   if (notes.trace != nullptr) {
     try {

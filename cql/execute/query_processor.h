@@ -23,6 +23,7 @@
 #include "cql/execute/prepared_texts.h"
 #include "cql/execute/request_audit.h"
 #include "cql/execute/running_requests.h"
+#include "cql/execute/slow_statements.h"
 #include "cql/execute/trace_store.h"
 #include "cql/prepare/prepared_statement.h"
 #include "cql/protocol/frame.h"
@@ -228,6 +229,8 @@ class QueryProcessor {
   void forget(Prepared& prepared);
   /// Builds the next schema snapshot, if it has changed, and tells the listener.
   void take_schema(const replication::MetaSnapshot& snapshot);
+  /// The request's kind and the beginning of its statement, without passwords.
+  std::string task_of(const Request& request) const;
   void log_unreadable(const SchemaSnapshot* before);
 
   base::Reactor& reactor_;
@@ -250,6 +253,7 @@ class QueryProcessor {
   uint64_t held_bytes_ = 0, worked_ns_ = 0;
   QueryMetrics metrics_;
   RunningRequests running_;
+  SlowStatements slow_;
   TraceStore traces_;
   std::shared_ptr<void> subscription_;
 };

@@ -10,9 +10,8 @@ namespace {
 
 constexpr size_t kRecordedBytesMax = 64u << 10;  // of a text
 
-/// Without what follows the word "password", and not longer than a record may be.
-std::string recorded(BytesView text) {
-  const BytesView open = up_to_password(text);
+/// `open`, what of `text` may be recorded, and not longer than a record may be.
+std::string recorded(BytesView text, BytesView open) {
   std::string out(open.substr(0, kRecordedBytesMax));
   if (open.size() > kRecordedBytesMax) {
     out += fmt::format("... ({} bytes)", text.size());
@@ -24,9 +23,10 @@ std::string recorded(BytesView text) {
 
 /// Of a request none of whose statements was understood.
 std::string text_of(const Request& request) {
-  if (const auto* query = std::get_if<QueryRequest>(&request.message)) return recorded(query->text);
+  if (const auto* query = std::get_if<QueryRequest>(&request.message))
+    return recorded(query->text, up_to_secret(query->text));
   if (const auto* prepare = std::get_if<PrepareRequest>(&request.message))
-    return recorded(prepare->text);
+    return recorded(prepare->text, up_to_secret(prepare->text));
   if (const auto* execute = std::get_if<ExecuteRequest>(&request.message))
     return "prepared " + base::to_hex(execute->id);
   return "BATCH";
@@ -42,9 +42,7 @@ void mark_failed(ErrorCode code, StatementSubject& subject) {
 }  // namespace
 
 std::string shown_error(const Request& request, const std::string& message) {
-  const auto has_password = [](BytesView text) {
-    return up_to_password(text).size() < text.size();
-  };
+  const auto has_password = [](BytesView text) { return up_to_secret(text).size() < text.size(); };
   bool hides = false;
   if (const auto* query = std::get_if<QueryRequest>(&request.message)) {
     hides = has_password(query->text);
@@ -55,11 +53,11 @@ std::string shown_error(const Request& request, const std::string& message) {
       return !part.prepared && has_password(part.text_or_id);
     });
   }
-  return hides ? "not shown: the statement has the word password" : recorded(message);
+  return hides ? "not shown: the statement may have a password" : recorded(message, message);
 }
 
 void RequestAudit::take(const Statement& statement, BytesView text) {
-  parts_.push_back({statement.subject(), recorded(text)});
+  parts_.push_back({statement.subject(), recorded(text, up_to_password(text))});
 }
 
 void RequestAudit::record(const Request& request, const Error* error,

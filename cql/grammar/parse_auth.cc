@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roles, users, permissions, identities, DESCRIBE.
 //
-// Passwords are in the tree; audit and logs cut statements off before them (cql::up_to_password).
+// Passwords are in the tree; audit and logs cut statements off before them (cql::up_to_password,
+// up_to_secret).
 #include <fmt/format.h>
 
 #include "cql/grammar/parser_core.h"

@@ -27,7 +27,7 @@ constexpr std::string_view kOneStore =
     "all tables of a shard share one store, which compacts, compresses and caches by itself";
 constexpr std::string_view kOwnReads =
     "the coordinator asks a further replica after 30 ms, and reads repair what differs";
-constexpr std::string_view kNoSnapshots = "there are no snapshots and backups of files";
+constexpr std::string_view kNoSnapshots = "snapshots are taken by order: tetractl snapshot";
 
 // The order of the table is that of the names in the warning. An option that gets an effect leaves
 // it.

@@ -82,6 +82,7 @@ struct QuerySettings {
   int64_t counter_write_timeout_us = 5'000'000;
   int64_t cas_contention_timeout_us = 1'000'000;
   int64_t truncate_timeout_us = 60'000'000, schema_timeout_us = 20'000'000;
+  int64_t slow_us = 0;  // requests that take as long are logged; 0: none are
   // Limits on what one statement may write or name. Beyond them it is refused with kInvalid; the
   // warning of a batch's size goes to the client.
   uint64_t mutation_bytes_max = 16u << 20;

@@ -118,7 +118,7 @@ constexpr NameAndHint kHints[] = {
     {"scripted_user_defined_functions_enabled", "user_defined_functions_enabled, for Lua"},
     {"seed_provider", "seeds"},
     {"server_encryption_options", "internode_encryption and those beside it"},
-    {"slow_query_log_timeout", "none: traces and the audit log have durations"},
+    {"slow_query_log_timeout", "slow_query_log_timeout_ms"},
     {"snapshot_before_compaction", "none: snapshots are taken by tetractl snapshot"},
     {"ssl_storage_port", "internode_port, which internode_encryption encrypts"},
     {"start_rpc", "none: there is no Thrift"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which options belong together, for who reads the help.
 //
-// --help and conf/README.md are in this order; the table of options itself is not.
+// --help, conf/tetrad.yaml and conf/README.md are in this order; the table of options itself is not.
 #pragma once
 
 #include <span>

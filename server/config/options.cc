@@ -478,6 +478,13 @@ const std::vector<OptionEntry>& option_table() {
        1 << 20,
        {},
        "Batches above this many KiB are refused."},
+      {"slow_query_log_timeout_ms",
+       &Options::slow_query_log_timeout_ms,
+       0,
+       3'600'000,
+       {},
+       "Requests that take as long are logged with the beginning of their statement, a few in five "
+       "seconds; 0: none."},
       {"user_defined_functions_enabled",
        &Options::user_defined_functions_enabled,
        0,
@@ -516,24 +523,34 @@ base::LogLevel log_level_named(std::string_view name) {
   return name == "error" ? base::LogLevel::kError : base::LogLevel::kInfo;
 }
 
-// By theme, where the file of defaults is in the order of the table.
+namespace {
+
+/// Visits all options under the headings of their themes.
+template <class Theme, class Option>
+void by_theme(Theme theme_begins, Option option) {
+  for (const OptionTheme& theme : option_themes()) {
+    theme_begins(theme);
+    for (const OptionEntry& entry : option_table())
+      if (&theme_of(entry.name) == &theme) option(entry);
+  }
+}
+
+}  // namespace
+
 std::string help_text() {
   std::string out =
       "tetrad: a distributed wide-column database server that speaks CQL\n\n"
       "usage: tetrad [--config FILE] [options]\n\n"
       "A node without any option is a working database on 127.0.0.1. Each option is also a line of "
       "the file.\n";
-  for (const OptionTheme& theme : option_themes()) {
-    out += fmt::format("\n{}:\n\n", theme.title);
-    for (const OptionEntry& entry : option_table()) {
-      if (&theme_of(entry.name) != &theme) continue;
-      const std::string value = default_text(entry);
-      const std::string allowed = allowed_text(entry);
-      out += fmt::format("  {} (default {}{})\n      {}\n", command_line_name(entry),
-                         value.empty() ? "none" : value, allowed.empty() ? "" : "; " + allowed,
-                         entry.sentence);
-    }
-  }
+  by_theme([&](const OptionTheme& theme) { out += fmt::format("\n{}:\n\n", theme.title); },
+           [&](const OptionEntry& entry) {
+             const std::string value = default_text(entry);
+             const std::string allowed = allowed_text(entry);
+             out += fmt::format("  {} (default {}{})\n      {}\n", command_line_name(entry),
+                                value.empty() ? "none" : value,
+                                allowed.empty() ? "" : "; " + allowed, entry.sentence);
+           });
   out +=
       "\nOf the command line only:\n\n"
       "  --config FILE\n      Reads options from a YAML file; the command line goes before it.\n"
@@ -548,13 +565,15 @@ std::string help_text() {
 std::string config_text(const Options& options) {
   std::string out;
   bool are_defaults = true;
-  for (const OptionEntry& entry : option_table()) {
-    const std::string value = option_text(options, entry);
-    are_defaults &= value == default_text(entry);
-    const std::string allowed = allowed_text(entry);
-    out += fmt::format("\n# {}{}\n{}: {}\n", entry.sentence,
-                       allowed.empty() ? "" : " (" + allowed + ")", entry.name, yaml_text(value));
-  }
+  by_theme([&](const OptionTheme& theme) { out += fmt::format("\n# --- {} ---\n", theme.title); },
+           [&](const OptionEntry& entry) {
+             const std::string value = option_text(options, entry);
+             are_defaults &= value == default_text(entry);
+             const std::string allowed = allowed_text(entry);
+             out += fmt::format("\n# {}{}\n{}: {}\n", entry.sentence,
+                                allowed.empty() ? "" : " (" + allowed + ")", entry.name,
+                                yaml_text(value));
+           });
   if (!are_defaults) return "# Options of a Tetrad node, as they were given.\n" + out;
   return "# Options of a Tetrad node with their defaults. None is needed to start one.\n"
          "# Written by `tetrad --print-config`; a test compares the two.\n" +

@@ -87,6 +87,7 @@ struct Options {
   uint64_t read_timeout_ms = 5'000, range_timeout_ms = 10'000, write_timeout_ms = 2'000;
   uint64_t counter_write_timeout_ms = 5'000, cas_contention_timeout_ms = 1'000;
   uint64_t truncate_timeout_ms = 60'000;
+  uint64_t slow_query_log_timeout_ms = 500;
   uint64_t prepared_statements_max = 10'000;
   bool request_charge = false;
   // Data that moves, splits and is checked by itself.

@@ -55,7 +55,7 @@ void StallWatch::turn_ended(base::MonotonicUs began_us, base::MonotonicUs now_us
         "unlogged_before={}",
         lasted_us / 1000, longest_us_ / 1000, base::to_hex({longest_.id.data(), longest_.id_size}),
         // The text is a client's: passwords are cut off, and no byte of it may break the line.
-        escaped(cql::up_to_password({longest_.text.data(), longest_.text_size})),
+        escaped(cql::up_to_secret({longest_.text.data(), longest_.text_size})),
         std::exchange(not_logged_, 0));
     logged_us_ = now_us;
   }

@@ -114,7 +114,9 @@ def with_passwords(top):
     for text in ("CREATE ROLE bob WITH PASSWORD = 'sekret-5' AND NONSENSE = 1",
                  "CREATE ROLE bob WITH pAssWord 'sekret-6'",
                  "ALTER ROLE nobody WITH PASSWORD = 'sekret-7'",
-                 "CREATE ROLE bob WITH HASHED PASSWORD = 'sekret-8'"):
+                 "CREATE ROLE bob WITH HASHED PASSWORD = 'sekret-8'",
+                 "CREATE ROLE bob WITH PASSW/**/ORD = 'sekret-10'", "CREATE ROLE bob WITH PASWORD = 'sekret-11'",
+                 "CRATE USER bob PASWORD 'sekret-12'", "ALTER ROEL ann SET PASWORD = sekret_13"):
         check(fails(lambda: session.execute(text)), text)
         check(fails(lambda: session.prepare(text)) or True, text)
     outside = BatchStatement()

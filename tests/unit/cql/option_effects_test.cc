@@ -43,8 +43,8 @@ TEST_CASE_METHOD(Fixture, "options that change nothing are named in one warning"
       "ok\nwarning: compaction, compression, speculative_retry have no effect in Tetrad: " + store +
           "; the coordinator asks a further replica after 30 ms, and reads repair what differs");
   CHECK(told("ALTER TABLE ks.plain WITH incremental_backups = false") ==
-        "ok\nwarning: incremental_backups has no effect in Tetrad: there are no snapshots and "
-        "backups of files");
+        "ok\nwarning: incremental_backups has no effect in Tetrad: snapshots are taken by order: "
+        "tetractl snapshot");
   CHECK(told("ALTER TABLE ks.plain WITH comment = 'e'") == "ok");
 }
 

@@ -30,10 +30,11 @@ class WholeRequests : public LocalCluster {
       REQUIRE(cql(fmt::format("INSERT INTO ks.t (k, c) VALUES (1, {})", c)) == "ok");
   }
 
-  std::unique_ptr<cql::QueryProcessor> another_shard(cql::QueryProcessorOptions processing = {}) {
+  std::unique_ptr<cql::QueryProcessor> another_shard(cql::QueryProcessorOptions processing = {},
+                                                     Logger logger = {}) {
     processing.prepared_texts = texts_;
     return std::make_unique<cql::QueryProcessor>(reactor, random, *coordinator, meta, *tables_,
-                                                 std::move(processing), Logger());
+                                                 std::move(processing), std::move(logger));
   }
   cql::client::Response ask(const Bytes& bytes) {
     const cql::Envelope envelope = cql::only_envelope(bytes, cql::FrameDecoder::Role::kServer);

@@ -12,23 +12,12 @@
 
 #include "base/random.h"
 #include "replication/rpc/envelope.h"
+#include "tests/support/kept_lines.h"
 #include "tests/unit/replication/transport_loop.h"
 
 namespace tetrad::replication {
 
 namespace {
-
-/// Keeps its lines.
-class KeptLines final : public base::LogSink {
- public:
-  void write(base::LogLevel, std::string_view, std::string_view line) override {
-    lines.emplace_back(line);
-  }
-  base::LogLevel level() const override { return base::LogLevel::kWarn; }
-  void set_level(base::LogLevel) override {}
-
-  std::vector<std::string> lines;
-};
 
 /// Whether the connection of who says this is ended.
 bool is_shown_out(Loop& loop, const TcpTransport& transport, const std::string& said) {
@@ -286,7 +275,7 @@ TEST_CASE("a stranger on the internode port is shown out, others are served on")
 
 TEST_CASE("a connection that is refused again and again is logged once a minute") {
   Loop loop;
-  const auto log = std::make_shared<KeptLines>();
+  const auto log = std::make_shared<tests::KeptLines>();
   TcpTransportOptions options;
   options.listen_port = 0;
   const auto opened = TcpTransport::open(loop.io, loop.reactor, options, Logger(log, "rpc"));
@@ -307,7 +296,7 @@ TEST_CASE("a connection that is refused again and again is logged once a minute"
 
 TEST_CASE("who does not show the cluster's secret is logged once a minute, too") {
   Loop loop;
-  const auto log = std::make_shared<KeptLines>();
+  const auto log = std::make_shared<tests::KeptLines>();
   base::Random random(1);
   const auto secret = std::make_shared<ClusterSecret>();
   secret->secret.text = "the secret of our cluster";

@@ -512,8 +512,8 @@ TEST_CASE("--help, --version and --print-config are told apart") {
 }
 
 }  // namespace
-TEST_CASE("the help groups options by theme, each once, the guardrails last") {
-  const std::string help = help_text();
+TEST_CASE("the help and the file group options by theme, each once, the guardrails last") {
+  const std::string help = help_text(), file = config_text(Options());
   std::vector<OptionEntry> guardrails;
   append_guardrail_options(guardrails);
   const auto is_guardrail = [&](const std::string& name) {
@@ -529,9 +529,21 @@ TEST_CASE("the help groups options by theme, each once, the guardrails last") {
     REQUIRE(at != std::string::npos);
     CHECK(help.find(line, at + 1) == std::string::npos);
     CHECK((at > help.find("\nGuardrails")) == is_guardrail(entry.name));
+    const size_t place = file.find("\n" + entry.name + ": ");
+    REQUIRE(place != std::string::npos);
+    CHECK(file.find("\n" + entry.name + ": ", place + 1) == std::string::npos);
+    const size_t heading = file.rfind("\n# --- ", place) + 7;
+    CHECK(file.substr(heading, file.find(" ---\n", heading) - heading) ==
+          theme_of(entry.name).title);
   }
-  for (const OptionTheme& theme : option_themes())
+  size_t last = 0;
+  for (const OptionTheme& theme : option_themes()) {
     CHECK(has(help, fmt::format("\n{}:\n\n  --", theme.title)));
+    const size_t heading = file.find(fmt::format("\n# --- {} ---\n", theme.title));
+    REQUIRE(heading != std::string::npos);
+    CHECK(heading > last);
+    last = heading;
+  }
 }
 
 }  // namespace tetrad::server
