@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages are cut by the first member's rows; the others answer for the same page by digests. A page
-// that differs is asked for again a few times: a write may be on its way.
+// 1. Pages are cut by the first member's rows; the others answer for the same page by digests.
+// 2. Of a page whose digests differ all members' rows are looked at. Where clients write, some row
+//    differs at any moment: its write is on its way to a member.
+// 3. So they are looked at again, each time a while later. What differs each time, and has not
+//    changed from the last but one time to the last, differs; all else was on its way.
 #include "replication/repair/comparison.h"
 
 #include <algorithm>
@@ -17,13 +20,63 @@ namespace {
 
 constexpr uint64_t kPageBytes = 256 << 10;
 constexpr int64_t kPageUs = 10'000'000;
-constexpr int64_t kAgainUs = 500'000;  // a write may be on its way to a member
-constexpr int kTriesMax = 5;
+// Between two looks at a page that differs, in order: 3 s in all, longer than a write may take.
+constexpr int64_t kLookAgainUs[] = {20'000, 200'000, 800'000, 2'000'000};
 constexpr size_t kSentencesMax = 100;
+// A tablet whose members, range or epoch change is begun anew as it is then.
+constexpr int kChangesMax = 10;
+constexpr int64_t kChangedUs = 500'000;
+
+bool has_changed(const Error& error) {
+  return error.code == ErrorCode::kStaleEpoch || error.code == ErrorCode::kBehind;
+}
 
 // Bounded, since a table may differ in each of its tablets, and all goes into one answer.
 void say(std::vector<std::string>& sentences, std::string sentence) {
   if (sentences.size() < kSentencesMax) sentences.push_back(std::move(sentence));
+}
+
+/// Whether an answer that ends at `end` says something of the place.
+bool reaches(const storage::ReadPosition& end, const Comparison::Place& place) {
+  if (place.position != end.position) return place.position < end.position;
+  if (place.partition_key != end.partition_key) return place.partition_key < end.partition_key;
+  return !end.clustering_key || (place.at && *place.at <= *end.clustering_key);
+}
+
+/// As the members' digests of pages are made.
+base::Hash128 hash_of(storage::PartitionData part) {
+  storage::ReadResult result;
+  result.partitions.push_back(std::move(part));
+  return storage::digest_of(result);
+}
+
+/// Visits what an answer has, each with its place and hash.
+template <class Visit>
+void for_each_item(const storage::ReadResult& answer, Visit visit) {
+  for (const storage::PartitionData& partition : answer.partitions) {
+    const auto at = [&](Comparison::Kind kind, std::optional<BytesView> key) {
+      Comparison::Place place{partition.position, Bytes(partition.partition_key), std::nullopt,
+                              kind};
+      if (key) place.at.emplace(*key);
+      return place;
+    };
+    const storage::PartitionData nothing{partition.position, partition.partition_key, {}, {}, {}};
+    if (!partition.header.empty()) {
+      storage::PartitionData header = nothing;
+      header.header = partition.header;
+      visit(at(Comparison::Kind::kHeader, std::nullopt), hash_of(std::move(header)));
+    }
+    for (const storage::RangeTombstoneView& range : partition.range_tombstones) {
+      storage::PartitionData deleted = nothing;
+      deleted.range_tombstones = {range};
+      visit(at(Comparison::Kind::kRange, range.end), hash_of(std::move(deleted)));
+    }
+    for (const storage::RowData& row : partition.rows) {
+      storage::PartitionData one = nothing;
+      one.rows = {row};
+      visit(at(Comparison::Kind::kRow, row.clustering_key), hash_of(std::move(one)));
+    }
+  }
 }
 
 }  // namespace
@@ -52,8 +105,16 @@ bool Comparison::start(const std::string& keyspace, const std::string& table) {
 }
 
 Task<void> Comparison::run(std::vector<Target> targets) {
-  for (const Target& target : targets) {
+  // More may come at the end meanwhile.
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Target target = targets[i];
     Result<uint64_t> differing = co_await compare(target);
+    if (!differing && target.changes < kChangesMax && has_changed(differing.error())) {
+      co_await base::sleep_for(reactor_, kChangedUs);
+      --progress_.partitions;
+      add_as_it_is(target, targets);
+      continue;
+    }
     ++progress_.compared;
     TETRAD_ASSERT(progress_.compared <= progress_.partitions);
     const std::string name =
@@ -69,29 +130,101 @@ Task<void> Comparison::run(std::vector<Target> targets) {
   progress_.running = false;
 }
 
+void Comparison::add_as_it_is(const Target& target, std::vector<Target>& targets) {
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* const table = state->table(target.incarnation);
+  if (table == nullptr) return;  // dropped
+  const RingRange& range = target.tablet.range;
+  for (const Tablet& tablet : table->tablets.tablets()) {
+    if (tablet.replicas.size() < 2 ||
+        std::max(range.start, tablet.range.start) >= std::min(range.end, tablet.range.end))
+      continue;
+    targets.push_back({target.incarnation, target.name, tablet, target.changes + 1});
+    // Of its own part only: the rest belongs to another target.
+    targets.back().tablet.range = {std::max(range.start, tablet.range.start),
+                                   std::min(range.end, tablet.range.end)};
+    ++progress_.partitions;
+  }
+}
+
 Task<Result<uint64_t>> Comparison::compare(Target target) {
   uint64_t differing = 0;
   std::optional<storage::ReadPosition> after;
   while (true) {
-    Page page;
-    for (int attempt = 0; attempt < kTriesMax && !page.same; ++attempt) {
-      // A write that is on its way to one member makes a difference of a moment, not of the data.
-      if (attempt != 0) co_await base::sleep_for(reactor_, kAgainUs);
-      Result<Page> compared = co_await compare_page(target.incarnation, target.tablet, after);
-      if (!compared) co_return std::unexpected<Error>(compared.error());
-      page = std::move(*compared);
-    }
+    Result<Page> page = co_await compare_page(target.incarnation, target.tablet, after);
+    if (page && !page->same) page = co_await compare_rows(target.incarnation, target.tablet, after);
+    if (!page) co_return std::unexpected<Error>(page.error());
     ++progress_.pages;
-    differing += page.same ? 0 : 1;
-    if (page.exhausted) co_return differing;
-    after = std::move(page.end);
+    differing += page->same ? 0 : 1;
+    if (page->exhausted) co_return differing;
+    after = std::move(page->end);
   }
 }
 
-/// The first member gives the rows, which say where the page ends, the others digests.
-Task<Result<Comparison::Page>> Comparison::compare_page(
+Task<Result<Comparison::Page>> Comparison::compare_rows(
     TableIncarnation incarnation, Tablet tablet, std::optional<storage::ReadPosition> after) {
-  TETRAD_ASSERT(tablet.replicas.size() > 1);
+  Result<Look> look = co_await look_at(incarnation, tablet, after);
+  bool has_unchanged = !look || !look->differing.empty();
+  for (const int64_t wait_us : kLookAgainUs) {
+    if (!look || look->differing.empty()) break;
+    co_await base::sleep_for(reactor_, wait_us);
+    Result<Look> next = co_await look_at(incarnation, tablet, after);
+    if (!next) co_return std::unexpected<Error>(next.error());
+    has_unchanged = false;
+    std::erase_if(next->differing, [&](const auto& item) {
+      const auto before = look->differing.find(item.first);
+      if (before == look->differing.end()) return true;
+      has_unchanged |= before->second == item.second;
+      return false;
+    });
+    look = std::move(next);
+  }
+  if (!look) co_return std::unexpected<Error>(look.error());
+  co_return Page{!has_unchanged, look->exhausted, std::move(look->end)};
+}
+
+Task<Result<Comparison::Look>> Comparison::look_at(TableIncarnation incarnation, Tablet tablet,
+                                                   std::optional<storage::ReadPosition> after) {
+  const Bytes request = encode_read(tablet.epoch, page_command(incarnation, tablet, after));
+  const base::Deadline deadline{reactor_.now_us() + kPageUs};
+  std::vector<storage::ReadResult> answers;
+  Look look;
+  for (const StoreAddress member : tablet.replicas) {
+    Result<Bytes> rows =
+        co_await rpc_.ask(member.host, member.store, Verb::kRead, request, deadline);
+    if (!rows) co_return std::unexpected<Error>(rows.error());
+    TETRAD_CO_TRY(storage::ReadResult answer, storage::decode_read_result(std::move(*rows)));
+    // The page ends where the first answer ends.
+    const storage::ReadPosition& end = answer.complete_up_to;
+    const auto order = [](const storage::ReadPosition& at) {
+      // Without a clustering key all of the partition is done.
+      return std::tuple(at.position, BytesView(at.partition_key), !at.clustering_key.has_value(),
+                        at.clustering_key ? BytesView(*at.clustering_key) : BytesView());
+    };
+    if (!answer.exhausted && (look.exhausted || order(end) < order(look.end))) {
+      look.exhausted = false;
+      look.end = end;
+    }
+    answers.push_back(std::move(answer));
+  }
+  for (size_t i = 0; i < answers.size(); ++i) {
+    for_each_item(answers[i], [&](Place place, const base::Hash128& hash) {
+      if (!look.exhausted && !reaches(look.end, place)) return;
+      auto& hashes = look.differing[std::move(place)];
+      hashes.resize(answers.size());
+      hashes[i] = hash;
+    });
+  }
+  std::erase_if(look.differing, [](const auto& item) {
+    return std::ranges::adjacent_find(item.second, std::not_equal_to()) == item.second.end();
+  });
+  co_return look;
+}
+
+/// All members cut their answers at the same horizon and expire by the same time: so equal data
+/// gives equal digests (rule 6).
+storage::ReadCommand Comparison::page_command(TableIncarnation incarnation, const Tablet& tablet,
+                                              std::optional<storage::ReadPosition> after) const {
   storage::ReadCommand command;
   command.incarnation = incarnation;
   command.is_range = true;
@@ -99,10 +232,16 @@ Task<Result<Comparison::Page>> Comparison::compare_page(
   command.resume_after = std::move(after);
   command.bytes_limit = kPageBytes;
   command.now_s = clock_.now_us(reactor_) / 1'000'000;
-  // All members cut their answers at the same horizon and expire by the same time: so equal data
-  // gives equal digests (rule 6).
+  command.live_only = false;
   command.horizon_s = purge_horizon_s(tablet, slack_);
-  const Bytes request = encode_read(tablet.epoch, command);
+  return command;
+}
+
+/// The first member gives the rows, which say where the page ends, the others digests.
+Task<Result<Comparison::Page>> Comparison::compare_page(
+    TableIncarnation incarnation, Tablet tablet, std::optional<storage::ReadPosition> after) {
+  TETRAD_ASSERT(tablet.replicas.size() > 1);
+  const Bytes request = encode_read(tablet.epoch, page_command(incarnation, tablet, after));
   const base::Deadline deadline{reactor_.now_us() + kPageUs};
   const StoreAddress first = tablet.replicas.front();
   Result<Bytes> rows = co_await rpc_.ask(first.host, first.store, Verb::kRead, request, deadline);

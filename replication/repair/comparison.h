@@ -4,6 +4,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,16 +38,35 @@ class Comparison {
   bool start(const std::string& keyspace, const std::string& table);
   const Progress& progress() const { return progress_; }
 
+  enum class Kind : uint8_t { kHeader, kRange, kRow };
+  /// Where something is that members may hold differently.
+  struct Place {
+    RingPosition position;
+    Bytes partition_key;
+    std::optional<Bytes> at;  // the row's clustering key, the end of the deleted range
+    Kind kind = Kind::kRow;
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+
  private:
-  /// A tablet as it was when the comparison began; if its epoch changes it is not compared.
+  /// A tablet, or a part of its range, as it was when its comparison began.
   struct Target {
     TableIncarnation incarnation;
     std::string name;
     partitioner::Tablet tablet;
+    int changes = 0;  // how often it has changed under its comparison
   };
+  /// Adds what has become of a tablet that has changed.
+  void add_as_it_is(const Target& target, std::vector<Target>& targets);
   /// Whether the members agree on a page, and where it ends.
   struct Page {
     bool same = false, exhausted = true;
+    storage::ReadPosition end;
+  };
+  /// What differs of a page, with the hash that each member has for it (zero: nothing there).
+  struct Look {
+    std::map<Place, std::vector<base::Hash128>> differing;
+    bool exhausted = true;
     storage::ReadPosition end;
   };
   /// One tablet after another; a failed one is noted, and the next begins.
@@ -53,6 +74,13 @@ class Comparison {
   Task<Result<uint64_t>> compare(Target target);
   Task<Result<Page>> compare_page(TableIncarnation incarnation, partitioner::Tablet tablet,
                                   std::optional<storage::ReadPosition> after);
+  /// Of a page that differs: whether it is more than writes that are on their way.
+  Task<Result<Page>> compare_rows(TableIncarnation incarnation, partitioner::Tablet tablet,
+                                  std::optional<storage::ReadPosition> after);
+  Task<Result<Look>> look_at(TableIncarnation incarnation, partitioner::Tablet tablet,
+                             std::optional<storage::ReadPosition> after);
+  storage::ReadCommand page_command(TableIncarnation incarnation, const partitioner::Tablet& tablet,
+                                    std::optional<storage::ReadPosition> after) const;
 
   base::Reactor& reactor_;
   RpcNode& rpc_;

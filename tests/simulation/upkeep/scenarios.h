@@ -63,6 +63,9 @@ ScenarioResult run_limit(uint64_t seed);
 /// Members that hold different rows, read with limits (rule 5).
 ScenarioResult run_divergence(uint64_t seed);
 
+/// Members are compared while they are written to.
+ScenarioResult run_compared(uint64_t seed);
+
 /// A tablet grows while failed writes come late to its first member (rules 3 and 9).
 ScenarioResult run_late(uint64_t seed);
 
