@@ -483,6 +483,8 @@ Result<void> NodeImpl::open() {
   seeds_ = std::move(checked.seeds);
   // A peer that closes must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
+  // A file that may not grow any more (ulimit -f) is an error of the write.
+  std::signal(SIGXFSZ, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
   TETRAD_TRY_VOID(check_disk_size(options_, disk_));
   TETRAD_TRY_VOID(check_free(reactors_[0]->context(), addresses_.rpc,

@@ -586,13 +586,20 @@ void MetaServiceImpl::set_tablet_bytes(TabletId tablet, uint64_t bytes) {
   tablet_bytes_most_ = std::max<size_t>(1024, 2 * tablet_bytes_.size());
 }
 
-uint64_t MetaServiceImpl::reported_bytes(HostId host) const {
+// A node that has just begun has heard of no sizes: nothing known is not nothing there.
+std::optional<uint64_t> MetaServiceImpl::reported_bytes(HostId host) const {
   uint64_t bytes = 0;
+  bool has_any = false, knows_any = false;
   for (const auto& [id, table] : state_->tables) {
     for (const partitioner::Tablet& tablet : table->tablets.tablets())
-      for (const StoreAddress& replica : tablet.replicas)
-        if (replica.host == host) bytes += tablet_bytes(tablet.id);
+      for (const StoreAddress& replica : tablet.replicas) {
+        if (replica.host != host) continue;
+        has_any = true;
+        knows_any |= tablet_bytes_.contains(tablet.id);
+        bytes += tablet_bytes(tablet.id);
+      }
   }
+  if (has_any && !knows_any) return std::nullopt;
   return bytes;
 }
 
@@ -600,8 +607,8 @@ uint64_t MetaServiceImpl::reported_bytes(HostId host) const {
 void MetaServiceImpl::note_liveness(HostId host, bool live) {
   if (live)
     bytes_when_down_.erase(host);
-  else if (!bytes_when_down_.contains(host))
-    bytes_when_down_[host] = reported_bytes(host);
+  else if (const auto bytes = reported_bytes(host); bytes && !bytes_when_down_.contains(host))
+    bytes_when_down_[host] = *bytes;
 }
 
 std::optional<uint64_t> MetaServiceImpl::host_bytes(HostId host) const {

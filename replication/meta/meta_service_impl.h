@@ -82,7 +82,8 @@ class MetaServiceImpl final : public MetaService {
   const std::unordered_map<TabletId, uint64_t>& all_tablet_bytes() const { return tablet_bytes_; }
   uint64_t tablet_bytes_version() const { return tablet_bytes_version_; }
   /// Of all replicas of a node. Of one that is down: as it was when it went down, since what its
-  /// peers report grows without it; unset if it has been down for as long as this node runs.
+  /// peers report grows without it; unset if it has been down for as long as this node runs, or if
+  /// nobody has reported yet.
   std::optional<uint64_t> host_bytes(HostId host) const;
   HeatBoard& heat_board() { return heat_; }
   ThroughputBoard& throughput_board() { return throughputs_; }
@@ -127,7 +128,8 @@ class MetaServiceImpl final : public MetaService {
   Result<void> on_apply(RaftIndex index, BytesView command);
   void on_applied(RaftIndex index);
   Result<void> on_install(BytesView image, RaftIndex index);
-  uint64_t reported_bytes(HostId host) const;
+  /// Unset: it has tablets, and nothing was said of any of them yet.
+  std::optional<uint64_t> reported_bytes(HostId host) const;
   void note_liveness(HostId host, bool live);
   void on_role_change(const RaftRoleChange& change);
   void publish(MetaSnapshot now);

@@ -93,6 +93,7 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
       {"release_version", cql::LocalNodeFacts().release_version},
       {"health", health()},
       {"native_transport_active", parts_.controls->serves_clients()},
+      {"drained", is_drained_ && !parts_.controls->serves_clients()},
       {"auto_compaction_running", std::ranges::all_of(figures, &StoreFigures::compacts)},
       {"disk_bytes", disk_bytes},
       {"memtable_bytes", memtable_bytes},
@@ -190,7 +191,10 @@ void AdminService::order_drain(const HttpRequest&, Respond respond) {
   // Clients first: otherwise new writes would fill the memtables that are being flushed.
   if (const auto closed = parts_.controls->serve_clients(false); !closed)
     return respond(response_of(closed));
-  flush_stores(std::move(respond));
+  flush_stores([this, respond = std::move(respond)](HttpResponse response) mutable {
+    is_drained_ = response.status == 200;
+    respond(std::move(response));
+  });
 }
 
 void AdminService::order_timeout(const HttpRequest& request, Respond respond) {

@@ -423,6 +423,15 @@ bool has_no_rows(const std::filesystem::path& path) {
   return name.starts_with("LOG") || std::ranges::find(kNames, name) != std::end(kNames);
 }
 
+/// Files of RocksDB, or of ours, that say nothing of rows or tables. Encrypted ones need their key
+/// all the same.
+bool may_be_plain(const std::filesystem::path& path, uint64_t bytes) {
+  const std::string name = path.filename();
+  static constexpr std::string_view kNames[] = {"CURRENT", "IDENTITY", "TETRAD_FORMAT"};
+  return bytes == 0 || name.starts_with("OPTIONS-") ||
+         std::ranges::find(kNames, name) != std::end(kNames);
+}
+
 /// `look` gets the first bytes of each file, and its size.
 template <class Look>
 Result<void> for_each_file(const std::string& directory, Look look) {
@@ -474,8 +483,11 @@ Result<FileCounts> count_encrypted_files(const std::string& directory) {
   TETRAD_TRY_VOID(
       for_each_file(directory, [&](const std::string& file, BytesView first, uint64_t bytes) {
         std::string id;
-        if (file_kind(first, bytes) == FileKind::kEncrypted)
+        if (file_kind(first, bytes) == FileKind::kEncrypted) {
           if (const auto master = master_key_of(first, file)) id = master->id;
+        } else if (may_be_plain(file, bytes)) {
+          return Result<void>();
+        }
         FileCount& count = out[id];
         ++count.files;
         count.bytes += bytes;

@@ -31,7 +31,7 @@ struct FileCount {
   uint64_t files = 0, bytes = 0;
 };
 /// What is in the folder and those below it, by the id of the master key; "": plain. Those in which
-/// no rows are (locks, logs in words) are left out. Reads the first bytes of each file: blocks.
+/// no rows are (locks, logs in words, plain ones that tell of formats and settings) are left out. Reads the first bytes of each file: blocks.
 /// Errors: kIo.
 using FileCounts = std::map<std::string, FileCount>;
 Result<FileCounts> count_encrypted_files(const std::string& directory);

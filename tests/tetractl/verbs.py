@@ -321,10 +321,12 @@ def client_verbs(session):
         case(verb, r"\A\Z")
         case("statusbinary", r"\Anot running\n")
         case("status", "WARNING: clients are not served.*enablebinary")
+        case("netstats", r"\AMode: %s\n" % ("DRAINED" if verb == "drain" else "NORMAL"))
         check("no client is let in after " + verb, subprocess.run(
             ["bash", "-c", "exec 3<>/dev/tcp/%s/9042" % FIRST], capture_output=True).returncode != 0)
         case("enablebinary", r"\A\Z")
         case("statusbinary", r"\Arunning\n")
+        case("netstats", r"\AMode: NORMAL\n")
         check("clients come back after " + verb, wait_for(lambda: session.execute("SELECT k FROM ks.t LIMIT 1").one()))
     case("gettimeout read", r"\ACurrent timeout for type read: 5000 ms\n")
     case("gettimeout", r"(^Current timeout for type \w+: \d+ ms\n){6}")

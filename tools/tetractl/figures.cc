@@ -115,6 +115,7 @@ int show_network(AdminClient& node, const Invocation& call) {
   // nodetool's word for the state of a node, in capitals.
   std::string mode = cell_text(info.value("state", json("joining")));
   for (char& c : mode) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  if (info.value("drained", false)) mode = "DRAINED";
   const double streamed = sum("tetrad_replication_streamed_bytes_total");
   const double mismatches = sum("tetrad_replication_digest_mismatches_total");
   const double repairs = sum("tetrad_replication_read_repairs_total");

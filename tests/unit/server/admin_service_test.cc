@@ -144,6 +144,7 @@ TEST_CASE(
     return state->tables.begin()->second->tablets.tablets().size() * bytes;
   };
   const auto is_live = [&] { return node.cluster[0].node().meta().is_live(host); };
+  CHECK(row().at("bytes").is_null());  // nobody has said anything yet
   REQUIRE(node.cluster.world().run_until(is_live, 60'000'000));
   uint64_t bytes = set_bytes(1'000);
   CHECK(row().at("bytes") == bytes);

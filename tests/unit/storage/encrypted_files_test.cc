@@ -249,6 +249,10 @@ TEST_CASE("plain files stay as they are, and new ones beside them are encrypted"
   write(*plain, name, "plain content");
   CHECK(bytes_of(name) == "plain content");
   CHECK(read(*files, name) == "plain content");
+  for (const char* no_rows : {"/IDENTITY", "/OPTIONS-000007", "/LOCK", "/TETRAD_FORMAT"})
+    write(*plain, folder.path() + no_rows, "no rows");
+  write(*plain, folder.path() + "/000004.log", "");
+  CHECK(count_encrypted_files(folder.path())->at("").files == 1);
   uint64_t size = 0;
   REQUIRE(files->GetFileSize(name, kIo, &size, nullptr).ok());
   CHECK(size == 13);
