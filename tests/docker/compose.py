@@ -48,7 +48,7 @@ class Project:
     """The services of some compose files under names of this test, so that nobody's volumes are touched."""
 
     def __init__(self, command, image, folder, secure, published=False):
-        kept = list(NODES) + (["certificates", "authority"] if secure else [])
+        self.kept = list(NODES) + (["certificates", "authority"] if secure else [])
         services = list(NODES) + (["certificates"] if secure else [])
         # A script of each node, that the first one's run leaves nothing to do for.
         scripts = folder / "scripts"
@@ -60,7 +60,7 @@ class Project:
         (scripts / "2.sh").write_text("cqlsh -e 'CREATE TABLE IF NOT EXISTS scripted.by_sh (k int PRIMARY KEY)'\n")
         mount = {"volumes": ["%s:/docker-entrypoint-initdb.d:ro" % scripts]}
         own = {"services": {name: dict(image=image, **(mount if name == "node2" else {})) for name in services},
-               "volumes": {name: {"name": "tetrad_test_%s" % name} for name in kept},
+               "volumes": {name: {"name": "tetrad_test_%s" % name} for name in self.kept},
                # docker-compose 1.29 takes a network's last description whole.
                "networks": {"ring": {"name": "tetrad_test_ring", "ipam": {"config": [{"subnet": "172.30.42.0/24"}]}}}}
         (folder / "own.yaml").write_text(json.dumps(own))
@@ -132,6 +132,12 @@ def check_reached(project, options):
     found = sorted(host.address for host in cluster.metadata.all_hosts())
     cluster.shutdown()
     check(found == sorted(NODES.values()), "and finds them all from one: %s" % found)
+
+
+def check_volumes(project):
+    containers = json.loads(run("docker", "inspect", *project("ps", "-a", "-q").stdout.split()).stdout)
+    used = sorted({mount["Name"] for container in containers for mount in container["Mounts"] if mount["Type"] == "volume"})
+    check(used == sorted("tetrad_test_" + name for name in project.kept), "all volumes have names: %s" % used)
 
 
 def check_kept(project, options):
@@ -221,6 +227,7 @@ def part(command, image, secure):
             options = check_locked(project, folder) if secure else {}
             scripted = ask(NODES["node1"], ["SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'scripted'"], **options)
             check(scripted == [["by_sh"]], "and the scripts of one of them have run: %s" % scripted)
+            check_volumes(project)
             check_reached(project, options)
             check_kept(project, options)
         except Exception as error:  # the line that counts is printed all the same
