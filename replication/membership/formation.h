@@ -90,6 +90,8 @@ class Formation {
   }
 
  private:
+  /// Between two lines of the log that say the same of the same node.
+  static constexpr int64_t kSayAgainUs = 60'000'000;
   /// How asking to be taken in, or to be known again, has ended.
   enum class Asked : uint8_t { kNot, kTakenIn, kRemoved, kIsCopy };
 

@@ -16,7 +16,6 @@ constexpr int64_t kFirstLogUs = 1'500'000;
 constexpr int64_t kLogAgainUs = 10'000'000;
 // A place that refuses this node is not asked for this long, and named in the log once a minute.
 constexpr int64_t kLeaveAloneUs = 10'000'000;
-constexpr int64_t kSayAgainUs = 60'000'000;
 
 void take_answer(SeedAnswer& answer, const Result<Bytes>& said) {
   if (said) {
