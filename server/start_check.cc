@@ -65,7 +65,7 @@ Result<void> check_folder(const Options& options) {
 
 }  // namespace
 
-Result<CheckedStart> check_start(const Options& options) {
+Result<CheckedStart> check_start(const Options& options, std::optional<int64_t> now_s) {
   CheckedStart out;
   std::string wrong;
   const auto note = [&](const Error& error) {
@@ -85,7 +85,7 @@ Result<CheckedStart> check_start(const Options& options) {
   check(check_guardrails(options));
   take(out.first_superuser, superuser_of(options));
   check(check_cidr_authorizer(options));
-  take(out.tls, open_node_tls(options));
+  take(out.tls, open_node_tls(options, now_s));
   take(out.seeds, read_seeds(options.seeds, static_cast<uint16_t>(options.internode_port)));
   if (const auto filter = audit_filter_of(options); !filter) note(filter.error());
   check(check_disk_keys(options));
