@@ -130,6 +130,15 @@ def test_a_stranger_with_our_authority_in_its_trust_is_refused_by_us(top, start,
     assert "Startup complete" not in other.log()
 
 
+MAY_BE_ALL = "all connections of this node with others are encrypted: internode_encryption may be all\n"
+
+
+def links(node, encrypted):
+    """How many connections with other nodes are open."""
+    lines = [line for line in node.ask("/metrics").splitlines() if line.startswith("tetrad_replication_connections_open{")]
+    return sum(float(line.split()[-1]) for line in lines if 'encrypted="%s"' % encrypted in line)
+
+
 def test_a_running_cluster_changes_over(start, ours):
     nodes = start_all(start, lambda address: [])
     make_table(nodes[0])
@@ -143,6 +152,26 @@ def test_a_running_cluster_changes_over(start, ours):
             all_live(nodes)
             works(nodes, key)
             key += 1
+            if key == 1:  # the first of three
+                told = "encrypted (%s)\n" % " ".join(other.address for other in nodes[1:])
+                wait_until("it tells who does not encrypt", lambda: told in tetractl("-h", node.address, "status"))
+                assert "WARNING: internode_encryption is optional, and " in tetractl("-h", node.address, "status")
+                assert links(node, "no") >= 4
+        for node in nodes:
+            if how == "optional":
+                wait_until("it tells that all do", lambda: "WARNING: " + MAY_BE_ALL in tetractl("-h", node.address, "status"))
+                assert MAY_BE_ALL not in node.ask("/health")
+            else:
+                assert "internode_encryption" not in tetractl("-h", node.address, "status")
+            if how != "none":
+                assert links(node, "no") == 0 and links(node, "yes") >= 4
+    nodes[2].stop()
+    for node in nodes[:2]:
+        node.stop()
+        node.options = [*plain, *encrypted(ours, node.address, "optional")]
+        node.start(serves=False)
+    wait_until("it does not say so of who is away", lambda: "there is none with %s: keep optional" % nodes[2].address in
+               tetractl("-h", nodes[0].address, "status", fails=None))
 
 
 def test_strangers_do_not_keep_nodes_out(start, ours):
