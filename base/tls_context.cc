@@ -18,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/tls_check.h"
 
 namespace tetrad::base {
 namespace {
@@ -227,10 +228,15 @@ std::shared_ptr<const TlsContext> TlsCredentials::current() const {
   return current_;
 }
 
-Result<bool> TlsCredentials::reload() {
+Result<void> TlsCredentials::check(std::optional<int64_t> now_s) const {
+  return check_own_certificate(*current(), files_, peer_, now_s);
+}
+
+Result<bool> TlsCredentials::reload(int64_t now_s) {
   TETRAD_TRY(auto next, TlsContext::load(files_, peer_));
+  if (next->digest_ == current()->digest_) return false;
+  TETRAD_TRY_VOID(check_own_certificate(*next, files_, peer_, now_s));
   const std::lock_guard lock(mutex_);
-  if (next->digest_ == current_->digest_) return false;
   current_ = std::move(next);
   return true;
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -74,9 +75,12 @@ class TlsCredentials {
 
   /// For the next connection. Those that are open keep theirs.
   std::shared_ptr<const TlsContext> current() const;
+  /// As check_own_certificate(), of the newest state.
+  Result<void> check(std::optional<int64_t> now_s) const;
   /// Reads the files again, which blocks: off the loop. True: they have changed, and hold from now
-  /// on. After an error the old ones go on to hold.
-  Result<bool> reload();
+  /// on. After an error the old ones go on to hold; a certificate that peers would refuse at
+  /// `now_s`, seconds since 1970, is one.
+  Result<bool> reload(int64_t now_s);
   /// Paths, for messages and for the admin port.
   const TlsFiles& files() const { return files_; }
 

@@ -104,22 +104,9 @@ Result<std::unique_ptr<TlsSession>> TlsSession::make(std::shared_ptr<const TlsCo
                                                      Role role, const std::string& expected_host) {
   std::unique_ptr<TlsSession> out(new TlsSession);
   out->context_ = std::move(context);
-  out->ssl_ = SSL_new(out->context_->native());
-  BIO* const bio = out->ssl_ == nullptr ? nullptr : BIO_new(Wire::method());
-  if (bio == nullptr) {
-    ERR_clear_error();
-    return fail(ErrorCode::kServerError, "a TLS connection cannot be made for want of memory");
-  }
-  BIO_set_data(bio, out.get());
-  BIO_set_init(bio, 1);
-  SSL_set_bio(out->ssl_, bio, bio);
-  // For verified(), which gets the library's objects only.
-  SSL_set_app_data(out->ssl_, out.get());
-  SSL_set_verify(out->ssl_, SSL_CTX_get_verify_mode(out->context_->native()), &verified);
-  if (role == Role::kServer) {
-    SSL_set_accept_state(out->ssl_);
-    return out;
-  }
+  // The rest where a server's handshake runs: off its loop.
+  if (role == Role::kServer) return out;
+  TETRAD_TRY_VOID(out->begin());
   SSL_set_connect_state(out->ssl_);
   if (expected_host.empty()) return out;
   X509_VERIFY_PARAM* const rules = SSL_get0_param(out->ssl_);
@@ -133,6 +120,22 @@ Result<std::unique_ptr<TlsSession>> TlsSession::make(std::shared_ptr<const TlsCo
     return fail(ErrorCode::kConfig, "'{}' is no name that a certificate could have", expected_host);
   }
   return out;
+}
+
+Result<void> TlsSession::begin() {
+  ssl_ = SSL_new(context_->native());
+  BIO* const bio = ssl_ == nullptr ? nullptr : BIO_new(Wire::method());
+  if (bio == nullptr) {
+    ERR_clear_error();
+    return fail(ErrorCode::kServerError, "a TLS connection cannot be made for want of memory");
+  }
+  BIO_set_data(bio, this);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(ssl_, bio, bio);
+  // For verified(), which gets the library's objects only.
+  SSL_set_app_data(ssl_, this);
+  SSL_set_verify(ssl_, SSL_CTX_get_verify_mode(context_->native()), &verified);
+  return {};
 }
 
 TlsSession::~TlsSession() { SSL_free(ssl_); }
@@ -180,6 +183,14 @@ Error TlsSession::failure(int result) {
 Result<bool> TlsSession::handshake() {
   TETRAD_ASSERT(!failed_);
   if (is_open_) return true;
+  if (ssl_ == nullptr) {
+    const auto begun = begin();
+    if (!begun) {
+      failed_ = true;
+      return std::unexpected(begun.error());
+    }
+    SSL_set_accept_state(ssl_);
+  }
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_);
   if (result != 1) {
@@ -189,6 +200,14 @@ Result<bool> TlsSession::handshake() {
   }
   is_open_ = true;
   return true;
+}
+
+// Its own Finished is written: key exchange and signature are behind a server of TLS 1.3.
+bool TlsSession::is_nearly_open() const {
+  char none = 0;
+  return ssl_ != nullptr && !is_open_ && !failed_ && SSL_is_server(ssl_) == 1 &&
+         SSL_version(ssl_) == TLS1_3_VERSION && SSL_get_verify_mode(ssl_) == SSL_VERIFY_NONE &&
+         SSL_get_finished(ssl_, &none, 0) != 0;
 }
 
 Result<size_t> TlsSession::read(char* room, size_t size) {

@@ -46,6 +46,10 @@ class TlsSession {
   /// May take milliseconds. Errors: kProtocol, with what is wrong with the peer or what it says is
   /// wrong with us; the session is of no more use then.
   Result<bool> handshake();
+  /// What is left of the handshake signs, verifies and agrees on nothing: a server without a demand
+  /// for certificates waits for the last word of TLS 1.3, a hash. handshake() takes some ten
+  /// microseconds then.
+  bool is_nearly_open() const;
   /// Of the user's bytes what there is, at most `size`; 0: more must be fed, or has_ended().
   /// Errors: kProtocol, the session is of no more use then.
   Result<size_t> read(char* room, size_t size);
@@ -68,13 +72,15 @@ class TlsSession {
  private:
   struct Wire;  // the library's way to feed() and out()
   TlsSession() = default;
+  /// Makes the library's object, which takes ten microseconds and kilobytes.
+  Result<void> begin();
   Error failure(int result);
   // Called by the library for each certificate of the chain; notes why one is refused.
   static int verified(int is_good, x509_store_ctx_st* certificate);
 
   // The certificates that held when the connection was made: a reload leaves open sessions alone.
   std::shared_ptr<const TlsContext> context_;
-  ssl_st* ssl_ = nullptr;
+  ssl_st* ssl_ = nullptr;  // null: a server whose handshake() has not been called yet
   // in_ from in_used_ on is ciphertext that the library has not taken yet. out_ is ciphertext that
   // the owner has not sent yet.
   Bytes in_, out_;

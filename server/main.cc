@@ -77,8 +77,8 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (line->check_config) {
-    if (const auto checked = server::check_start(line->options); !checked)
-      return ended_by(checked.error());
+    const auto checked = server::check_start(line->options, server::wall_now_us() / 1'000'000);
+    if (!checked) return ended_by(checked.error());
     std::puts("ok");
     return 0;
   }

@@ -476,7 +476,7 @@ void NodeImpl::count_encrypted(std::function<void(std::string, Result<storage::F
 }
 
 Result<void> NodeImpl::open() {
-  TETRAD_TRY(CheckedStart checked, check_start(options_));
+  TETRAD_TRY(CheckedStart checked, check_start(options_, std::nullopt));
   addresses_ = std::move(checked.addresses);
   first_superuser_ = std::move(checked.first_superuser);
   tls_ = std::move(checked.tls);

@@ -24,6 +24,7 @@
 #include "server/auth/login_limits.h"
 #include "server/config/addresses.h"
 #include "server/config/memory_plan.h"
+#include "server/link_advice.h"
 #include "server/node.h"
 #include "server/node_tls.h"
 #include "server/node_views.h"
@@ -105,6 +106,7 @@ class NodeImpl final : public Node {
   uint64_t connections_open() const;
   std::string health() const;
   std::vector<std::string> complaints(bool of_all) const;
+  LinkFacts link_facts() const;
   /// What inserts leave free on the disk of the data.
   struct DiskRoom {
     uint64_t capacity_bytes = 0;

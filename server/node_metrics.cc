@@ -138,6 +138,22 @@ void NodeImpl::register_cluster_metrics() {
   gauge("tetrad_replication_partitions_unavailable",
         "Physical partitions of the cluster with too few live members for QUORUM.",
         [this] { return admin_->readiness().unavailable; });
+  for (const auto& shard : shards_) {
+    for (const auto direction :
+         {replication::LinkDirection::kIn, replication::LinkDirection::kOut}) {
+      for (const bool encrypted : {false, true}) {
+        metrics_.add_gauge(
+            "tetrad_replication_connections_open",
+            "Connections with other nodes that are open, made by them (in) or by this node (out).",
+            fmt::format("shard=\"{}\",direction=\"{}\",encrypted=\"{}\"", shard->number,
+                        direction == replication::LinkDirection::kIn ? "in" : "out",
+                        encrypted ? "yes" : "no"),
+            [links = shard->transport->open_links(), direction, encrypted] {
+              return static_cast<double>(links->count(direction, encrypted));
+            });
+      }
+    }
+  }
   gauge("tetrad_server_data_disk_free_bytes", "What is left on the disk of the data directory.",
         [this] { return disk_.usable_bytes().value_or(0); });
   gauge("tetrad_server_data_disk_bytes", "Size of the disk of the data directory.",

@@ -5,6 +5,7 @@
 // The end, whatever its reason: stop() closes the port and lets requests end; the shards' threads
 // are joined; run() then closes the stores, notes a good end in the log, closes the logs, and says
 // how the node ended.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <pthread.h>
@@ -44,6 +45,32 @@ std::string NodeImpl::health() const {
   return "serving";
 }
 
+/// Runs on the first shard, whose control lane has a connection to each member.
+LinkFacts NodeImpl::link_facts() const {
+  LinkFacts facts;
+  for (const auto& shard : shards_) {
+    const auto links = shard->transport->open_links();
+    for (const auto direction :
+         {replication::LinkDirection::kIn, replication::LinkDirection::kOut}) {
+      facts.plain += links->count(direction, false);
+      facts.encrypted += links->count(direction, true);
+    }
+  }
+  for (const auto& [host, node] : node_->meta().snapshot()->nodes) {
+    if (host == node_->self() || node.state == replication::NodeState::kRemoved) continue;
+    const auto is_encrypted = shards_.front()->transport->is_encrypted(
+        replication::make_endpoint(node.address, node.internode_port));
+    if (!is_encrypted)
+      facts.away_nodes.push_back(node.address);
+    else if (!*is_encrypted)
+      facts.plain_nodes.push_back(node.address);
+  }
+  // Host ids are random.
+  std::ranges::sort(facts.plain_nodes);
+  std::ranges::sort(facts.away_nodes);
+  return facts;
+}
+
 /// Runs on the first shard, whose schema this is.
 std::vector<std::string> NodeImpl::complaints(bool of_all) const {
   std::vector<std::string> lines;
@@ -52,6 +79,8 @@ std::vector<std::string> NodeImpl::complaints(bool of_all) const {
     lines.push_back(fmt::format("the audit log cannot be written, statements are refused: {}",
                                 audit_->failure()));
   }
+  if (of_all && tls_.internode == replication::InternodeEncryption::kOptional)
+    if (auto said = link_advice(link_facts()); !said.empty()) lines.push_back(std::move(said));
   const cql::QueryProcessor* const processor = shards_.front()->processor.get();
   if (processor == nullptr || processor->schema() == nullptr) return lines;
   const auto tell_open = [&](const std::string& who) {

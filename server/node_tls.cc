@@ -5,8 +5,9 @@
 // other), and the shared secret of a cluster without certificates. An option that would have no
 // effect is an error: an operator who sets it believes that something is protected.
 //
-// CertificateWatch reads files again while the node runs. A pair of files that does not read leaves
-// the old pair in use; connections that are open keep what they began with.
+// CertificateWatch reads files again while the node runs. A pair of files that does not read, or
+// that peers would refuse, leaves the old pair in use; connections that are open keep what they
+// began with.
 #include "server/node_tls.h"
 
 #include "base/guarded.h"
@@ -35,9 +36,12 @@ Result<base::TlsFiles> files_of(const char* prefix, const std::string& certifica
 }
 
 Result<std::shared_ptr<base::TlsCredentials>> open_files(const char* prefix, base::TlsFiles files,
-                                                         base::TlsPeer peer) {
+                                                         base::TlsPeer peer,
+                                                         std::optional<int64_t> now_s) {
   auto opened = base::TlsCredentials::open(std::move(files), peer);
   if (!opened) return fail(ErrorCode::kConfig, "{}: {}", prefix, opened.error().message);
+  if (const auto checked = (*opened)->check(now_s); !checked)
+    return fail(ErrorCode::kConfig, "{}: {}", prefix, checked.error().message);
   return opened;
 }
 
@@ -56,7 +60,8 @@ Result<CertificateIdentity> identity_of(const Options& options) {
              : CertificateIdentity::kAlternativeName;
 }
 
-Result<std::shared_ptr<const ClientTlsRules>> open_client_tls(const Options& options) {
+Result<std::shared_ptr<const ClientTlsRules>> open_client_tls(const Options& options,
+                                                              std::optional<int64_t> now_s) {
   constexpr const char* kPrefix = "client_encryption";
   if (!options.client_encryption_enabled) {
     if (options.client_certificate_identity != "none")
@@ -79,7 +84,7 @@ Result<std::shared_ptr<const ClientTlsRules>> open_client_tls(const Options& opt
                     : !files.authority.empty() ? base::TlsPeer::kIfGiven
                                                : base::TlsPeer::kUnasked;
   auto rules = std::make_shared<ClientTlsRules>();
-  TETRAD_TRY(rules->credentials, open_files(kPrefix, std::move(files), peer));
+  TETRAD_TRY(rules->credentials, open_files(kPrefix, std::move(files), peer, now_s));
   rules->optional = options.client_encryption_optional;
   TETRAD_TRY(rules->identity, identity_of(options));
   return std::shared_ptr<const ClientTlsRules>(std::move(rules));
@@ -112,13 +117,14 @@ Result<std::shared_ptr<const replication::ClusterSecret>> open_secret(const Opti
 
 }  // namespace
 
-Result<NodeTls> open_node_tls(const Options& options) {
+Result<NodeTls> open_node_tls(const Options& options, std::optional<int64_t> now_s) {
   NodeTls out;
-  TETRAD_TRY(out.clients, open_client_tls(options));
+  TETRAD_TRY(out.clients, open_client_tls(options, now_s));
   if (options.admin_encryption_enabled) {
     TETRAD_TRY(auto own, files_of("client_encryption", options.client_encryption_certificate_file,
                                   options.client_encryption_key_file, "", false));
-    TETRAD_TRY(out.admin, open_files("client_encryption", std::move(own), base::TlsPeer::kUnasked));
+    TETRAD_TRY(out.admin,
+               open_files("client_encryption", std::move(own), base::TlsPeer::kUnasked, now_s));
   }
   TETRAD_TRY(out.secret, open_secret(options));
   if (options.internode_encryption == "none") return out;
@@ -126,7 +132,8 @@ Result<NodeTls> open_node_tls(const Options& options) {
   TETRAD_TRY(auto files, files_of(kPrefix, options.internode_encryption_certificate_file,
                                   options.internode_encryption_key_file,
                                   options.internode_encryption_ca_file, true));
-  TETRAD_TRY(out.nodes, open_files(kPrefix, std::move(files), base::TlsPeer::kServerRequired));
+  TETRAD_TRY(out.nodes,
+             open_files(kPrefix, std::move(files), base::TlsPeer::kServerRequired, now_s));
   out.internode = options.internode_encryption == "all"
                       ? replication::InternodeEncryption::kAll
                       : replication::InternodeEncryption::kOptional;
@@ -167,10 +174,10 @@ void CertificateWatch::look(Done done) {
   // lane.
   pool_.run(
       reactor_, base::IoDuty::kParse, kFilesLane,
-      [all = std::move(all), results] {
+      [all = std::move(all), results, now_s = reactor_.wall_time_us() / 1'000'000] {
         for (const auto& credentials : all)
           results->push_back(
-              base::guarded("reading certificates", [&] { return credentials->reload(); }));
+              base::guarded("reading certificates", [&] { return credentials->reload(now_s); }));
       },
       [this, results, done = std::move(done), alive = std::weak_ptr<char>(alive_)] {
         if (!alive.expired()) looked(*results, done);
@@ -189,15 +196,19 @@ void CertificateWatch::looked(const std::vector<Result<bool>>& results, const Do
                                   watched.whose, result.error().message));
       // Every ten seconds the same error: logged once, but told to each operator who asks.
       if (watched.last_error != result.error().message)
-        logger_.error("certificates do not read, those from before hold of={} error={}",
+        logger_.error("certificates are not taken, those from before hold of={} error={}",
                       watched.whose, result.error().message);
       watched.last_error = result.error().message;
       continue;
     }
     watched.last_error.clear();
     const auto now = watched.credentials->current();
-    lines.push_back(fmt::format("{}: {} (subject {})", watched.whose,
-                                *result ? "read anew" : "unchanged", now->subject()));
+    // A node may have started with one that has expired.
+    const bool has_expired = now->not_after_s() <= reactor_.wall_time_us() / 1'000'000;
+    is_well = is_well && !has_expired;
+    lines.push_back(fmt::format("{}: {} (subject {}){}", watched.whose,
+                                *result ? "read anew" : "unchanged", now->subject(),
+                                has_expired ? "; it has expired, peers refuse it" : ""));
     if (!*result) continue;
     logger_.info("certificates read anew of={} subject=\"{}\" expires_s={}", watched.whose,
                  now->subject(), now->not_after_s());
@@ -211,7 +222,7 @@ std::vector<std::string> CertificateWatch::complaints() const {
   const int64_t now_s = reactor_.wall_time_us() / 1'000'000;
   for (const Watched& watched : watched_) {
     if (!watched.last_error.empty())
-      lines.push_back(fmt::format("certificates of {} do not read, those from before hold: {}",
+      lines.push_back(fmt::format("certificates of {} are not taken, those from before hold: {}",
                                   watched.whose, watched.last_error));
     if (watched.credentials->current()->not_after_s() <= now_s)
       lines.push_back(fmt::format("the certificate of {} has expired: {}", watched.whose,

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,11 @@ struct NodeTls {
   std::shared_ptr<const replication::ClusterSecret> secret;  // null: none is asked of nodes
 };
 
-/// Reads all files that the options name. Errors: kConfig, with the option that is missing or too
-/// much, or the file and what is wrong with it.
-Result<NodeTls> open_node_tls(const Options& options);
+/// Reads all files that the options name. `now_s`, seconds since 1970: certificates that peers
+/// refuse for their dates or purpose are errors, too; unset for a start, which is to come up with
+/// them and warn. Errors: kConfig, with the option that is missing or too much, or the file and
+/// what is wrong with it.
+Result<NodeTls> open_node_tls(const Options& options, std::optional<int64_t> now_s);
 
 /// Looks at the files again, every ten seconds and when asked. Belongs to one shard.
 class CertificateWatch {

@@ -54,6 +54,14 @@ Result<void> check_disk_keys(const Options& options) {
   return fail(ErrorCode::kConfig, "disk_encryption_key_file: {}", keys.error().message);
 }
 
+/// Made by a start that needs it, which says then what is wrong.
+Result<void> check_audit_folder(const Options& options) {
+  if (options.audit_log_directory.empty()) return {};
+  const auto checked = check_can_hold_files(options.audit_log_directory);
+  if (checked) return {};
+  return fail(ErrorCode::kConfig, "audit_log_directory: {}", checked.error().message);
+}
+
 /// Paths that options name may lie in the data directory before its node does.
 Result<void> check_folder(const Options& options) {
   std::vector<std::string> named;
@@ -65,7 +73,7 @@ Result<void> check_folder(const Options& options) {
 
 }  // namespace
 
-Result<CheckedStart> check_start(const Options& options) {
+Result<CheckedStart> check_start(const Options& options, std::optional<int64_t> now_s) {
   CheckedStart out;
   std::string wrong;
   const auto note = [&](const Error& error) {
@@ -85,9 +93,11 @@ Result<CheckedStart> check_start(const Options& options) {
   check(check_guardrails(options));
   take(out.first_superuser, superuser_of(options));
   check(check_cidr_authorizer(options));
-  take(out.tls, open_node_tls(options));
+  take(out.tls, open_node_tls(options, now_s));
   take(out.seeds, read_seeds(options.seeds, static_cast<uint16_t>(options.internode_port)));
   if (const auto filter = audit_filter_of(options); !filter) note(filter.error());
+  // Who asks whether all is well hears of what is not used yet, too.
+  if (now_s) check(check_audit_folder(options));
   check(check_disk_keys(options));
   check(check_folder(options));
   if (!wrong.empty()) return fail(ErrorCode::kConfig, "{}", wrong);

@@ -22,7 +22,7 @@ struct CheckedStart {
 };
 
 /// Reads files that the options name and looks into the data directory; it may be that of a node that
-/// runs. Errors: kConfig, a line for each thing that is wrong.
-Result<CheckedStart> check_start(const Options& options);
+/// runs. `now_s`: as for open_node_tls(). Errors: kConfig, a line for each thing that is wrong.
+Result<CheckedStart> check_start(const Options& options, std::optional<int64_t> now_s);
 
 }  // namespace tetrad::server

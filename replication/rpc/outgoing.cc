@@ -180,6 +180,7 @@ void Outgoing::connected() {
   state = State::kConnected;
   connected_us = reactor.now_us();
   ++traffic.connected;
+  open_link = OpenLink(open_links, LinkDirection::kOut, session != nullptr);
   proof.reset();
   // With TLS a peer may refuse after this.
   if (session == nullptr) backoff_us = kBackoffFirstUs;
@@ -401,6 +402,7 @@ void Outgoing::drop_socket() {
   if (resolver) resolver->cancel();
   session.reset();
   proof.reset();
+  open_link = {};
   if (socket) {
     error_code ignored;
     socket->close(ignored);

@@ -12,6 +12,7 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "base/log.h"
+#include "replication/rpc/open_links.h"
 #include "replication/rpc/peer_traffic.h"
 #include "replication/rpc/tcp_transport.h"
 
@@ -28,13 +29,15 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   enum class State : uint8_t { kIdle, kConnecting, kConnected };
 
   Outgoing(boost::asio::io_context& i, base::Reactor& r, Endpoint e, Lane l_,
-           const TcpTransportOptions& o, std::shared_ptr<size_t> f, Logger l)
+           const TcpTransportOptions& o, std::shared_ptr<size_t> f, std::shared_ptr<OpenLinks> ol,
+           Logger l)
       : io(i),
         reactor(r),
         endpoint(std::move(e)),
         lane(l_),
         options(o),
         failing_peers(std::move(f)),
+        open_links(std::move(ol)),
         logger(std::move(l)) {}
 
   boost::asio::io_context& io;
@@ -43,6 +46,7 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   const Lane lane;
   const TcpTransportOptions options;
   const std::shared_ptr<size_t> failing_peers;  // of the transport: how many are not connected
+  const std::shared_ptr<OpenLinks> open_links;  // of the transport
   const Logger logger;
   std::function<void()> nobody_listens;  // empty, or after each attempt that was refused
   std::optional<boost::asio::ip::tcp::socket> socket;
@@ -53,6 +57,7 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   uint64_t queued_messages = 0, writing_messages = 0;  // in them
   SentTraffic traffic;  // but what is pending; of all connections that there were
   std::unique_ptr<base::TlsSession> session;
+  OpenLink open_link;                // while it is connected
   std::optional<OpenerProof> proof;  // while it is given
   Bytes wire;                        // of `writing` what is encrypted and under way
   size_t encrypted = 0;              // of `writing`

@@ -57,10 +57,12 @@ struct Shared;
 
 /// A connection somebody made to us: only read.
 struct Incoming : std::enable_shared_from_this<Incoming> {
-  Incoming(tcp::socket s, std::shared_ptr<Shared> o, std::unique_ptr<base::TlsSession> t)
-      : socket(std::move(s)), session(std::move(t)), owner(std::move(o)) {}
+  Incoming(tcp::socket s, std::shared_ptr<Shared> o, std::unique_ptr<base::TlsSession> t,
+           OpenLink l)
+      : socket(std::move(s)), session(std::move(t)), open_link(std::move(l)), owner(std::move(o)) {}
   tcp::socket socket;
   std::unique_ptr<base::TlsSession> session;  // null: without TLS
+  OpenLink open_link;                         // until it has ended
   std::shared_ptr<Shared> owner;
   FrameReader reader;
   Bytes buffer;
@@ -208,6 +210,7 @@ void Incoming::end(const std::string& why) {
     owner->say_refused(remote.address().to_string(), why, owner->reactor->now_us());
   }
   socket.close(ignored);
+  open_link = {};
   owner->incoming.erase(shared_from_this());
 }
 
@@ -327,6 +330,14 @@ class TcpTransportImpl final : public TcpTransport {
       if (outgoing) return outgoing->traffic.overloaded.add(1, bytes);
   }
 
+  std::optional<bool> is_encrypted(const Endpoint& peer) const override {
+    const Outgoing* const control = control_lane(peer);
+    if (control == nullptr || control->state != Outgoing::State::kConnected) return std::nullopt;
+    return control->session != nullptr;
+  }
+
+  std::shared_ptr<const OpenLinks> open_links() const override { return open_links_; }
+
   std::map<Endpoint, SentTraffic> sent() const override {
     std::map<Endpoint, SentTraffic> out;
     for (const auto& [peer, lanes] : peers_)
@@ -377,8 +388,8 @@ class TcpTransportImpl final : public TcpTransport {
   }
 
   std::shared_ptr<Outgoing> make_outgoing(const Endpoint& to, Lane lane) {
-    auto made =
-        std::make_shared<Outgoing>(io_, reactor_, to, lane, options_, failing_peers_, logger_);
+    auto made = std::make_shared<Outgoing>(io_, reactor_, to, lane, options_, failing_peers_,
+                                           open_links_, logger_);
     if (lane != Lane::kControl) return made;
     made->nobody_listens = [to, weak = std::weak_ptr<Shared>(shared_)] {
       const auto alive = weak.lock();
@@ -515,7 +526,9 @@ class TcpTransportImpl final : public TcpTransport {
     // Beyond the bound a connection is dropped: it closes as the socket goes.
     if (shared_->incoming.size() >= options_.accepted_connections_max) return;
     set_socket_options(socket);
-    auto incoming = std::make_shared<Incoming>(std::move(socket), shared_, std::move(session));
+    OpenLink link(open_links_, LinkDirection::kIn, session != nullptr);
+    auto incoming =
+        std::make_shared<Incoming>(std::move(socket), shared_, std::move(session), std::move(link));
     shared_->incoming.insert(incoming);
     if (first.empty() || incoming->deliver(first)) incoming->read();
   }
@@ -535,6 +548,7 @@ class TcpTransportImpl final : public TcpTransport {
   std::map<uint64_t, std::shared_ptr<Arrival>> arrivals_;  // oldest first
   uint64_t next_arrival_ = 0;
   const std::shared_ptr<size_t> failing_peers_ = std::make_shared<size_t>(0);
+  const std::shared_ptr<OpenLinks> open_links_ = std::make_shared<OpenLinks>();
   std::vector<Outgoing*> dirty_;
   bool flush_asked_ = false;
 };

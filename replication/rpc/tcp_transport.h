@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -17,6 +18,7 @@
 #include "base/result.h"
 #include "replication/rpc/arrival.h"
 #include "replication/rpc/cluster_secret.h"
+#include "replication/rpc/open_links.h"
 #include "replication/rpc/peer_traffic.h"
 #include "replication/rpc/transport.h"
 
@@ -75,6 +77,11 @@ class TcpTransport : public Transport {
   virtual std::string refusal(const Endpoint& peer) const = 0;
   /// Something takes connections there, be it a node or not.
   virtual bool is_reached(const Endpoint& peer) const = 0;
+  /// Whether what is sent to the peer over the control lane is encrypted; unset: there is no
+  /// connection.
+  virtual std::optional<bool> is_encrypted(const Endpoint& peer) const = 0;
+  /// Of all lanes. It outlives the transport.
+  virtual std::shared_ptr<const OpenLinks> open_links() const = 0;
   /// By peer: of all that something was to be sent to, and of all that have sent something; but of
   /// many that are gone not all.
   virtual std::map<Endpoint, SentTraffic> sent() const = 0;

@@ -8,12 +8,17 @@
 // 2. The first byte decides (decide): a TLS handshake record begins with 0x16, a request of the
 //    native protocol with its version, 3 to 5.
 // 3. Each flight of the handshake is one step on a worker (shake_hands): signatures take about a
-//    millisecond, which is too long for the loop.
+//    millisecond, which is too long for the loop. The worker also sends what the step has to say,
+//    over a descriptor of its own: the loop may close the connection meanwhile. Where the last step
+//    only compares a hash it runs on the loop.
 // 4. Afterwards records are decrypted on the loop and go to the decoder (take_decrypted); answers
 //    of a turn are encrypted together (encrypt_turn).
 //
 // shaking_ is true while a worker has the session. Nothing on the loop may touch tls_ then: reads,
 // flushes and further steps wait for its end.
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <boost/asio/buffer.hpp>
 
 #include "server/connection/connection.h"
@@ -29,6 +34,26 @@ namespace {
 constexpr int64_t kNoticeAgainUs = 1'000'000;
 constexpr int kNoticesMax = 5;
 constexpr size_t kPlainKept = 256u << 10;
+/// Closed at the end; below 0: there is none.
+struct Descriptor {
+  explicit Descriptor(int n) : number(n) {}
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  const int number;
+};
+
+/// What the socket takes at once; it is taken off `out`. The rest, and what is wrong, is the loop's.
+size_t send_now(int socket, Bytes& out) {
+  if (socket < 0 || out.empty()) return 0;
+  const ssize_t sent = ::send(socket, out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent <= 0) return 0;
+  out.erase(0, static_cast<size_t>(sent));
+  return static_cast<size_t>(sent);
+}
+
 constexpr std::string_view kPlainRefused =
     "This port takes TLS only; connect with TLS (SSL) turned on in the client";
 
@@ -86,6 +111,8 @@ void Connection::take_wire() {
   }
   tls_->feed(wire);
   if (link_ == Link::kTls) return take_decrypted();
+  // The way to a worker and back costs more than such a step.
+  if (tls_->is_nearly_open()) return handshake_stepped(tls_->handshake());
   shaking_ = true;
   context_.tasks.spawn(shake_hands(shared_from_this()));
 }
@@ -153,13 +180,20 @@ Task<void> Connection::shake_hands(std::shared_ptr<Connection> self) {
   ConnectionContext& context = self->context_;
   Result<bool> is_over = false;
   base::TlsSession& session = *self->tls_;
-  const std::function<void()> work = [&] { is_over = session.handshake(); };
+  // What an earlier step has said goes first, if the client is slow to take it.
+  const Descriptor wire(self->writing_ ? -1 : ::dup(self->socket_.native_handle()));
+  size_t sent = 0;
+  const std::function<void()> work = [&] {
+    is_over = session.handshake();
+    sent = send_now(wire.number, session.out());
+  };
   try {
     co_await context.processor.off_loop().run(context.handshake_lane, work);
   } catch (const std::exception& thrown) {
     is_over = fail(ErrorCode::kServerError, "{}", thrown.what());
   }
   self->shaking_ = false;
+  context.metrics.bytes_out.add(sent);
   if (self->phase_ != Phase::kClosed) self->caught([&] { self->handshake_stepped(is_over); });
 }
 

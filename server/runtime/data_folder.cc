@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
@@ -87,6 +88,28 @@ Result<void> check_data_folder(const std::string& data_directory,
               "data_directory: {} is not empty and is no data directory of tetrad: '{}' is in it; "
               "name an empty folder, or one that is to be made",
               data_directory, foreign);
+}
+
+// What may be done is tried, since permissions do not tell it: root may write everywhere, and /proc
+// takes nothing.
+Result<void> check_can_hold_files(const std::string& path) {
+  std::error_code error;
+  fs::path there = fs::absolute(path, error);
+  // Up to what is there; that nothing is counts as an error, too.
+  while (!error && fs::symlink_status(there, error).type() == fs::file_type::not_found &&
+         there.has_relative_path()) {
+    error.clear();
+    there = there.parent_path();
+  }
+  if (!error && !fs::is_directory(there, error) && !error)
+    error = std::make_error_code(std::errc::not_a_directory);
+  if (!error) {
+    std::string trial = there / ".tetrad-check-XXXXXX";
+    if (::mkdtemp(trial.data()) != nullptr && ::rmdir(trial.c_str()) == 0) return {};
+    error = std::error_code(errno, std::generic_category());
+  }
+  return fail(ErrorCode::kIo, "{} cannot hold files: {}: {}{}", path, there.string(),
+              error.message(), read_only_hint(error.value()));
 }
 
 const char* read_only_hint(int error) {

@@ -25,6 +25,10 @@ namespace tetrad::server {
 Result<void> check_data_folder(const std::string& data_directory,
                                const std::vector<std::string>& named);
 
+/// Whether files can be kept in `path`: it is a folder that may be written, or can be made. Leaves
+/// nothing behind. Errors: kIo, with the path that stands in the way.
+Result<void> check_can_hold_files(const std::string& path);
+
 /// Of an errno; said behind an error where a service may have been forbidden to write. "": nothing.
 const char* read_only_hint(int error);
 

@@ -15,8 +15,9 @@ direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never t
 
 
 def tetractl(*words, fails=False):
+    """What it says; fails=None: it may end either way."""
     done = subprocess.run([BIN / "tetractl", *map(str, words)], capture_output=True, text=True, timeout=60)
-    assert (done.returncode != 0) == fails, (words, done.stdout, done.stderr)
+    assert fails is None or (done.returncode != 0) == fails, (words, done.stdout, done.stderr)
     return done.stderr if fails else done.stdout
 
 
@@ -24,6 +25,18 @@ def certificates(folder, *words):
     """What `tetractl certificates` makes; returns the folder."""
     tetractl("certificates", folder, *words)
     return Path(folder)
+
+
+def signed_by(folder, name, names="IP:127.0.0.1", days=9, usage="serverAuth"):
+    """A certificate and its key, signed by the authority in the folder: FOLDER/NAME.pem, FOLDER/NAME-key.pem. Of 0 days: it has expired."""
+    folder = Path(folder)
+    key, request, extensions, out = (folder / (name + end) for end in ("-key.pem", ".csr", ".ext", ".pem"))
+    subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", request,
+                    "-subj", "/CN=" + name], check=True, capture_output=True)
+    extensions.write_text("subjectAltName=%s\nextendedKeyUsage=%s\n" % (names, usage))
+    subprocess.run(["openssl", "x509", "-req", "-in", request, "-CA", folder / "ca.pem", "-CAkey", folder / "ca-key.pem", "-CAcreateserial",
+                    "-days", str(days), "-extfile", extensions, "-out", out], check=True, capture_output=True)
+    return out, key
 
 
 def wait_until(what, condition, seconds=30):
@@ -122,3 +135,12 @@ def ended_with(top, *options):
     )
     assert done.returncode == 2, (done.returncode, done.stderr)
     return done.stderr
+
+
+def check_config(top, *options):
+    """What --check-config ends with and says."""
+    done = subprocess.run(
+        [BIN / "tetrad", "--check-config", "--data-directory", tempfile.mkdtemp(dir=top), *map(str, options)],
+        capture_output=True, text=True, timeout=30,
+    )
+    return done.returncode, done.stdout + done.stderr

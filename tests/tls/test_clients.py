@@ -13,7 +13,7 @@ import pytest
 from cassandra import Unauthorized
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
-from node import Node, certificates, ended_with, tetractl, wait_until
+from node import Node, certificates, check_config, ended_with, signed_by, tetractl, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -193,9 +193,9 @@ def test_certificates_are_read_again(top, start):
         assert second != first
         (folder / "127.0.37.41.pem").write_text("nothing\n")
         assert "holds no certificate" in tetractl("-h", node.address, "reload-certificates", fails=True)
-        node.expect_log("certificates do not read, those from before hold")
+        node.expect_log("certificates are not taken, those from before hold")
         with urllib.request.urlopen("http://%s:9180/health" % node.address, timeout=5) as health:
-            assert b"certificates of clients do not read, those from before hold: " in health.read()
+            assert b"certificates of clients are not taken, those from before hold: " in health.read()
         assert serial_of(node.address, context) == second
         certificates(folder, "127.0.37.41", "--renew")
         # By itself.
@@ -203,6 +203,42 @@ def test_certificates_are_read_again(top, start):
         kept.sendall(bytes.fromhex("050000000500000000"))  # OPTIONS
         assert kept.recv(9)[4] == 6  # SUPPORTED
     assert node.metric("tetrad_server_certificate_expiry_seconds") > time.time() + 800 * 86400
+
+
+def test_certificates_that_clients_refuse_are_not_taken(top, start):
+    folder = certificates(top / "dated", "127.0.37.41")
+    used, good = folder / "used.pem", folder / "127.0.37.41.pem"
+    shutil.copy(good, used)
+    shutil.copy(folder / "127.0.37.41-key.pem", folder / "used-key.pem")
+    options = server_options(folder, "used")
+    assert check_config(top, *options) == (0, "ok\n")
+    node = start(*options)
+    context = trusting(folder)
+    first = serial_of(node.address, context)
+
+    def put(pair):
+        for path, name in zip(pair, ("used.pem", "used-key.pem")):
+            shutil.copy(path, folder / (name + ".next"))
+        for name in ("used-key.pem", "used.pem"):
+            os.replace(folder / (name + ".next"), folder / name)
+
+    for pair, why in ((signed_by(folder, "old", "IP:127.0.37.41", days=0), "used.pem: the certificate has expired, on 20"),
+                      (signed_by(folder, "mail", "IP:127.0.37.41", usage="clientAuth"), "used.pem: the certificate is not one for servers")):
+        put(pair)
+        said = tetractl("-h", node.address, "reload-certificates", fails=True)
+        assert why in said and "the certificate from before goes on to hold" in said
+        assert serial_of(node.address, context) == first
+        code, said = check_config(top, *options)
+        assert code == 2 and "client_encryption: " in said and why in said
+    # A start does not fail for it, and says it all the same.
+    put((folder / "old.pem", folder / "old-key.pem"))
+    node.stop()
+    node.start()
+    node.expect_log("the certificate has expired, peers refuse it of=clients")
+    assert "it has expired, peers refuse it" in tetractl("-h", node.address, "reload-certificates", fails=True)
+    put((good, folder / "127.0.37.41-key.pem"))
+    assert "clients: read anew" in tetractl("-h", node.address, "reload-certificates")
+    assert serial_of(node.address, context) == first
 
 
 def client_hello(context, address):
@@ -287,18 +323,14 @@ def test_the_admin_port_speaks_https_when_told_to(start, top, ours, theirs, monk
     misnamed = start(*server_options(ours, "127.0.37.42"), "--admin-encryption-enabled", address="127.0.37.43")
     assert ("127.0.37.43:9180 has a certificate that is not good for 127.0.37.43, but for: 127.0.37.42, localhost; say one of these" in
             tetractl("-h", misnamed.address, "--ca-file", ours / "ca.pem", "status", fails=True))
-    key, request, names, old = (top / ("old." + kind) for kind in ("key", "csr", "names", "pem"))
-    subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", request,
-                    "-subj", "/CN=old"], check=True, capture_output=True)
-    names.write_text("subjectAltName=IP:127.0.37.44\n")
-    subprocess.run(["openssl", "x509", "-req", "-in", request, "-CA", ours / "ca.pem", "-CAkey", ours / "ca-key.pem", "-days", "0", "-extfile", names,
-                    "-out", old], check=True, capture_output=True)
+    old, key = signed_by(ours, "old", "IP:127.0.37.44", days=0)
     expired = start("--client-encryption-enabled", "--client-encryption-certificate-file", old, "--client-encryption-key-file", key,
                     "--admin-encryption-enabled", address="127.0.37.44")
     assert "127.0.37.44:9180 has a certificate that has expired, or the clock" in tetractl(
         "-h", expired.address, "--ca-file", ours / "ca.pem", "status", fails=True)
     plain = start(address="127.0.37.42")
-    assert "does not answer" in tetractl("-h", plain.address, "--ca-file", ours / "ca.pem", "status", fails=True)
+    assert ("127.0.37.42:9180 answers without TLS, as an admin port that takes HTTP only: leave out --ca-file (TETRAD_CA_FILE), or set admin_encryption_enabled" in
+            tetractl("-h", plain.address, "--ca-file", ours / "ca.pem", "status", fails=True))
     # Who begins and does not go on keeps nobody out.
     silent = [socket.create_connection((node.address, 9180)) for _ in range(100)]
     assert "serving" in tetractl(*ask, "--ca-file", ours / "ca.pem", "status")

@@ -161,6 +161,15 @@ def checks(top):
     again = tetrad("--config", given, "--print-config")
     check('\nrack: "a: b"\n' in text and "\nnative_port: 7000\n" in text and again == (0, text),
           "--print-config prints options as they are given, and reads what it prints")
+    (top / "file").write_text("")
+    for folder, why in (("/proc/x", "/proc/x cannot hold files: /proc: "), (top / "file" / "x", "Not a directory"), (top / "file", "Not a directory")):
+        code, text = said("rack: r7\n", "--audit-log-enabled", "--audit-log-directory", folder)
+        check(code == 2 and "audit_log_directory: %s cannot hold files" % folder in text and why in text,
+              "--check-config tells that a folder cannot be: %s" % text)
+    before = sorted(top.iterdir())
+    for folder in (top / "audits" / "of" / "n1", top):
+        check(said("rack: r7\n", "--audit-log-directory", folder) == (0, "ok\n"), "a folder that is there, or can be made, is well: %s" % folder)
+    check(sorted(top.iterdir()) == before, "and nothing is left there")
 
 
 def main(top):

@@ -14,6 +14,8 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 #include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/sslerr.h>
 #include <openssl/x509_vfy.h>
 
 #include "tools/tetractl/certificates.h"
@@ -149,6 +151,12 @@ std::string trouble_with(X509* certificate, int error, const Target& target) {
   }
 }
 
+/// OpenSSL's word for an answer that begins like nothing of TLS, as that of a plain server.
+bool speaks_no_tls(const boost::system::error_code& error) {
+  return error.category() == asio::error::get_ssl_category() &&
+         ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_WRONG_VERSION_NUMBER;
+}
+
 Answer ask_once(const Target& target, http::verb verb, const std::string& path,
                 const std::string& token, asio::ip::tcp::endpoint& node);
 
@@ -210,9 +218,15 @@ Answer ask_once(const Target& target, http::verb verb, const std::string& path,
     steps.run([&](auto done) {
       stream.async_handshake(asio::ssl::stream_base::client, std::move(done));
     });
-  } catch (const boost::system::system_error&) {
+  } catch (const boost::system::system_error& failure) {
+    if (speaks_no_tls(failure.code()))
+      throw NodeAway(
+          fmt::format("{} answers without TLS, as an admin port that takes HTTP only: leave out "
+                      "--ca-file (TETRAD_CA_FILE), or set "
+                      "admin_encryption_enabled there",
+                      place_text(target)));
     if (trouble.empty()) throw;
-    throw NodeAway(fmt::format("{}:{} {}", target.host, target.port, trouble));
+    throw NodeAway(fmt::format("{} {}", place_text(target), trouble));
   }
   return exchange(steps, stream, verb, path, token, node, late);
 }

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/tls_session.h"
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <openssl/ssl.h>
 
+#include "base/tls_check.h"
 #include "tools/tetractl/certificates.h"
 
 namespace tetrad::base {
 namespace {
 
 using Role = TlsSession::Role;
+constexpr int64_t kDay_s = 86'400;
 
 /// A folder with an authority, a node's and a client's certificate.
 struct Folder {
@@ -226,6 +230,46 @@ TEST_CASE("what is no TLS, and what is broken off, ends with a sentence", "[tls]
   CHECK_FALSE(talk.server->out().empty());  // the alert
 }
 
+TEST_CASE("a server knows when nothing but a hash is left of a handshake", "[tls]") {
+  const Folder folder;
+  const auto trusting = context({"", "", folder.file("ca.pem")}, TlsPeer::kRequired);
+  const auto after_first_flight = [&](TlsPeer peer, int version) {
+    const auto of_server = context(folder.node(), peer);
+    SSL_CTX_set_max_proto_version(of_server->native(), version);
+    const auto server = session(of_server, Role::kServer);
+    CHECK_FALSE(server->is_nearly_open());
+    const auto client = session(trusting, Role::kClient);
+    CHECK(client->handshake() == false);
+    const Bytes hello = std::exchange(client->out(), {});
+    server->feed(BytesView(hello).substr(0, 100));
+    CHECK(server->handshake() == false);
+    CHECK_FALSE(server->is_nearly_open());
+    server->feed(BytesView(hello).substr(100));
+    CHECK(server->handshake() == false);
+    const bool is_nearly_open = server->is_nearly_open();
+    client->feed(std::exchange(server->out(), {}));
+    CHECK(client->handshake() == (version == TLS1_3_VERSION));
+    server->feed(std::exchange(client->out(), {}));
+    CHECK(server->handshake() == true);
+    CHECK_FALSE(server->is_nearly_open());
+    CHECK_FALSE(client->is_nearly_open());
+    return is_nearly_open;
+  };
+  CHECK(after_first_flight(TlsPeer::kUnasked, TLS1_3_VERSION));
+  CHECK_FALSE(after_first_flight(TlsPeer::kUnasked, TLS1_2_VERSION));
+  CHECK_FALSE(after_first_flight(TlsPeer::kIfGiven, TLS1_3_VERSION));
+  // Asked for another group first: the key exchange is yet to come.
+  const auto picky = context(folder.node(), TlsPeer::kUnasked);
+  SSL_CTX_set1_groups_list(picky->native(), "P-521");
+  const auto server = session(picky, Role::kServer);
+  const auto client = session(trusting, Role::kClient);
+  CHECK(client->handshake() == false);
+  server->feed(std::exchange(client->out(), {}));
+  CHECK(server->handshake() == false);
+  CHECK_FALSE(server->out().empty());
+  CHECK_FALSE(server->is_nearly_open());
+}
+
 TEST_CASE("files that do not read are named with what is wrong", "[tls]") {
   const Folder folder, other;
   const auto said = [](const TlsFiles& files) {
@@ -257,25 +301,79 @@ TEST_CASE("files that do not read are named with what is wrong", "[tls]") {
   CHECK(said(files).starts_with(files.authority + ": a certificate does not read"));
 }
 
+TEST_CASE("what peers would say of the own certificate is known before it is used", "[tls]") {
+  const Folder folder, other;
+  const int64_t now_s = std::time(nullptr);
+  const auto said = [](const TlsFiles& files, TlsPeer peer, std::optional<int64_t> at_s) {
+    const auto checked = check_own_certificate(*context(files, peer), files, peer, at_s);
+    return checked ? std::string() : checked.error().message;
+  };
+  const TlsFiles good = folder.node();
+  const TlsFiles none{"", "", good.authority};
+  for (const TlsPeer peer : {TlsPeer::kUnasked, TlsPeer::kRequired, TlsPeer::kServerRequired}) {
+    CHECK(said(good, peer, now_s) == "");
+    CHECK(said(none, peer, now_s) == "");
+    // Dates count where a time is given.
+    CHECK_THAT(said(good, peer, now_s + 826 * kDay_s),
+               Catch::StartsWith(good.certificate + ": the certificate has expired, on 20"));
+    CHECK_THAT(said(good, peer, now_s - 300 * kDay_s),
+               Catch::StartsWith(good.certificate + ": the certificate is not valid before 20"));
+    CHECK(said(good, peer, std::nullopt) == "");
+  }
+  // Nodes: as a peer's handshake, at any time. The authority of others is none for the own one.
+  TlsFiles mixed = good;
+  mixed.authority = other.node().authority;
+  for (const std::optional<int64_t> at_s : {std::optional<int64_t>(), std::optional(now_s)}) {
+    CHECK_THAT(
+        said(mixed, TlsPeer::kServerRequired, at_s),
+        Catch::StartsWith(good.certificate + ": the certificate is not signed by an authority in " +
+                          mixed.authority + ": other nodes refuse it: ") &&
+            Catch::Contains("(subject CN=127.0.0.1, issuer CN=Tetrad authority"));
+    CHECK_THAT(said(folder.of("alice"), TlsPeer::kServerRequired, at_s),
+               Catch::Contains("unsuitable certificate purpose (subject CN=alice"));
+    CHECK(said(mixed, TlsPeer::kRequired, at_s) == "");
+  }
+  CHECK_THAT(said(folder.of("alice"), TlsPeer::kUnasked, now_s),
+             Catch::Contains("the certificate is not one for servers"));
+  CHECK(said(folder.of("alice"), TlsPeer::kUnasked, std::nullopt) == "");
+  // The authority's own dates, too: it holds ten years.
+  tools::CertificateOrder order;
+  order.directory = folder.path;
+  order.nodes = {"127.0.0.1"};
+  order.renew = true;
+  order.days = 5'000;
+  REQUIRE(tools::make_certificates(order));
+  CHECK(said(good, TlsPeer::kUnasked, now_s + 4'000 * kDay_s) == "");
+  CHECK_THAT(said(good, TlsPeer::kServerRequired, now_s + 4'000 * kDay_s),
+             Catch::Contains("certificate has expired (subject CN=Tetrad authority"));
+}
+
 TEST_CASE("files are read again, and what does not read changes nothing", "[tls]") {
   const Folder folder;
   const auto opened = TlsCredentials::open(folder.node(), TlsPeer::kRequired);
   REQUIRE(opened);
   TlsCredentials& credentials = **opened;
+  const int64_t now_s = std::time(nullptr);
   const auto first = credentials.current();
-  CHECK(credentials.reload() == false);
+  CHECK(credentials.reload(now_s) == false);
   CHECK(credentials.current() == first);
   tools::CertificateOrder order;
   order.directory = folder.path;
   order.nodes = {"127.0.0.1"};
   order.renew = true;
   REQUIRE(tools::make_certificates(order));
-  CHECK(credentials.reload() == true);
+  CHECK(credentials.reload(now_s) == true);
   const auto second = credentials.current();
   CHECK(second != first);
-  std::ofstream(folder.node().certificate) << "nothing\n";
-  CHECK_FALSE(credentials.reload());
+  order.days = 10;
+  REQUIRE(tools::make_certificates(order));
+  CHECK_FALSE(credentials.reload(now_s + 11 * kDay_s));  // it would have expired
   CHECK(credentials.current() == second);
+  CHECK(credentials.reload(now_s) == true);
+  const auto third = credentials.current();
+  std::ofstream(folder.node().certificate) << "nothing\n";
+  CHECK_FALSE(credentials.reload(now_s));
+  CHECK(credentials.current() == third);
 }
 
 }  // namespace

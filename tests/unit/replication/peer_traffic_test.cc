@@ -23,6 +23,34 @@ bool is_empty(const MessageLoad& load) { return load.count == 0 && load.bytes ==
 
 }  // namespace
 
+TEST_CASE("open connections are counted at both ends until they end") {
+  Loop loop;
+  auto a = loop.open(), b = loop.open();
+  const auto of_a = a->open_links(), of_b = b->open_links();
+  const auto open = [](const OpenLinks& links) {
+    std::array<uint64_t, 4> counts{};
+    size_t next = 0;
+    for (const auto direction : {LinkDirection::kIn, LinkDirection::kOut})
+      for (const bool encrypted : {false, true}) counts[next++] = links.count(direction, encrypted);
+    return counts;
+  };
+  using Counts = std::array<uint64_t, 4>;  // in, in with TLS, out, out with TLS
+  CHECK(open(*of_a) == Counts{});
+  CHECK_FALSE(a->is_encrypted(at(*b)));
+  int received = 0;
+  take_from(*b, at(*a), received);
+  a->send(at(*b), "one", Lane::kControl);
+  a->send(at(*b), "two", Lane::kRequests);
+  REQUIRE(loop.run_until([&] { return received == 2; }));
+  CHECK(open(*of_a) == Counts{0, 0, 2, 0});
+  CHECK(open(*of_b) == Counts{2, 0, 0, 0});
+  CHECK(a->is_encrypted(at(*b)) == false);
+  const Endpoint peer = at(*b);
+  b.reset();
+  CHECK(loop.run_until([&] { return open(*of_a) == Counts{} && open(*of_b) == Counts{}; }));
+  CHECK_FALSE(a->is_encrypted(peer));
+}
+
 TEST_CASE("what is sent to a peer is pending until the system has it, and then sent") {
   Loop loop;
   auto a = loop.open(), b = loop.open();

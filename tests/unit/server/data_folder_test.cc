@@ -70,6 +70,27 @@ TEST_CASE("a folder that has other things in it and nothing of a node is none fo
   fs::remove_all(top);
 }
 
+TEST_CASE("whether a folder can hold files is known without making it") {
+  char name[] = "/tmp/tetrad_hold_XXXXXX";
+  const std::string top = ::mkdtemp(name);
+  const auto said = [](const std::string& path) {
+    const auto checked = check_can_hold_files(path);
+    return checked ? std::string() : checked.error().message;
+  };
+  CHECK(said(top) == "");
+  CHECK(said(top + "/") == "");
+  CHECK(said(top + "/a/b/c") == "");
+  CHECK(std::filesystem::is_empty(top));
+  CHECK(said("/proc/x/y").starts_with("/proc/x/y cannot hold files: /proc: "));
+  std::ofstream(top + "/file") << "x";
+  for (const char* below : {"/file", "/file/a", "/file/a/b"})
+    CHECK(said(top + below).ends_with(": Not a directory"));
+  std::filesystem::create_symlink(top + "/nowhere", top + "/link");
+  CHECK(said(top + "/link/a").starts_with(top + "/link/a cannot hold files: " + top + "/link"));
+  CHECK(said(top + "/" + std::string(300, 'x')).ends_with(": File name too long"));
+  std::filesystem::remove_all(top);
+}
+
 TEST_CASE("only a file system that is not to be written gets the hint of systemd") {
   CHECK(std::string(read_only_hint(EROFS)).find("ReadWritePaths=") != std::string::npos);
   CHECK(std::string(read_only_hint(EACCES)).empty());
