@@ -217,24 +217,46 @@ class Words {
 
 /// Whether the first words are those of a statement that has no password in it.
 bool has_no_secret(BytesView statement) {
-  constexpr std::string_view kVerbs[] = {"select", "insert",   "update", "delete", "begin",
-                                         "use",    "truncate", "grant",  "revoke", "list",
-                                         "desc",   "describe", "drop",   "add",    "apply"};
+  // Others have no values that are worth being shown: GRANT, LIST, USE.
+  constexpr std::string_view kVerbs[] = {"select", "insert", "update", "delete", "begin"};
   constexpr std::string_view kObjects[] = {"table",        "columnfamily", "keyspace", "schema",
                                            "type",         "index",        "custom",   "function",
                                            "materialized", "aggregate"};
   Words words(statement);
   std::string first = words.next();
   if (first == "explain") first = words.next();
-  if (std::ranges::find(kVerbs, first) != std::end(kVerbs)) return true;
+  const std::string second = words.next();
+  if (std::ranges::find(kVerbs, first) != std::end(kVerbs))
+    return first == "select" || (second != "role" && second != "user");
   return (first == "create" || first == "alter") &&
-         std::ranges::find(kObjects, words.next()) != std::end(kObjects);
+         std::ranges::find(kObjects, second) != std::end(kObjects);
 }
+
+/// Its first statement: what follows is taken by nobody, and may be anything.
+BytesView first_statement(BytesView text) {
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == ';') return text.substr(0, at + 1);
+    // Of a quote that is doubled inside the two halves are skipped one after the other.
+    const BytesView end = c == '\'' || c == '"'               ? text.substr(at, 1)
+                          : text.substr(at).starts_with("$$") ? BytesView("$$")
+                                                              : BytesView();
+    if (end.empty()) continue;
+    const size_t closed = text.find(end, at + end.size());
+    if (closed == BytesView::npos) return text;
+    at = closed + end.size() - 1;
+  }
+  return text;
+}
+
+/// A batch has semicolons inside.
+bool is_batch(BytesView text) { return Words(text).next() == "begin"; }
 
 }  // namespace
 
 BytesView up_to_secret(BytesView statement) {
-  const BytesView open = up_to_password(statement);
+  BytesView open = up_to_password(statement);
+  if (!is_batch(open)) open = first_statement(open);
   if (has_no_secret(statement)) return open;
   Words words(open);
   while (true) {

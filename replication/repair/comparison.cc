@@ -2,13 +2,15 @@
 // 1. Pages are cut by the first member's rows; the others answer for the same page by digests.
 // 2. Of a page whose digests differ all members' rows are looked at. Where clients write, some row
 //    differs at any moment: its write is on its way to a member.
-// 3. So they are looked at again, each time a while later. What differs each time, and has not
-//    changed from the last but one time to the last, differs; all else was on its way.
+// 3. So their cells are looked at again, each time a while later. What differs each time, and has
+//    not changed from the last but one time to the last, differs; all else was on its way. Of
+//    ranges that are deleted anew all the time a lost one may be passed over.
 #include "replication/repair/comparison.h"
 
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/byte_io.h"
 #include "base/sleep.h"
 #include "replication/replica/replica_messages.h"
 
@@ -22,6 +24,7 @@ constexpr uint64_t kPageBytes = 256 << 10;
 constexpr int64_t kPageUs = 10'000'000;
 // Between two looks at a page that differs, in order: 3 s in all, longer than a write may take.
 constexpr int64_t kLookAgainUs[] = {20'000, 200'000, 800'000, 2'000'000};
+constexpr uint64_t kDifferingLookedAt = 20;  // of a tablet; of later pages the digests decide
 constexpr size_t kSentencesMax = 100;
 // A tablet whose members, range or epoch change is begun anew as it is then.
 constexpr int kChangesMax = 10;
@@ -36,48 +39,102 @@ void say(std::vector<std::string>& sentences, std::string sentence) {
   if (sentences.size() < kSentencesMax) sentences.push_back(std::move(sentence));
 }
 
+/// For comparing where answers end: without a clustering key all of the partition is done.
+auto order(const storage::ReadPosition& end) {
+  return std::tuple(end.position, BytesView(end.partition_key), !end.clustering_key.has_value(),
+                    end.clustering_key ? BytesView(*end.clustering_key) : BytesView());
+}
+
+/// Of an answer that ends inside a partition: where its deleted ranges are cut. The rest of them is
+/// the next page's.
+Bytes cut_of(const storage::ReadPosition& end) { return *end.clustering_key + '\0'; }
+
 /// Whether an answer that ends at `end` says something of the place.
 bool reaches(const storage::ReadPosition& end, const Comparison::Place& place) {
   if (place.position != end.position) return place.position < end.position;
   if (place.partition_key != end.partition_key) return place.partition_key < end.partition_key;
-  return !end.clustering_key || (place.at && *place.at <= *end.clustering_key);
+  if (!end.clustering_key) return true;
+  if (!place.at) return false;
+  return *place.at <= (place.kind == Comparison::Kind::kRange ? cut_of(end) : *end.clustering_key);
 }
 
-/// As the members' digests of pages are made.
-base::Hash128 hash_of(storage::PartitionData part) {
-  storage::ReadResult result;
-  result.partitions.push_back(std::move(part));
-  return storage::digest_of(result);
-}
-
-/// Visits what an answer has, each with its place and hash.
+/// Visits what an answer has, each with its place and hash: cell by cell, since of a row that is
+/// written all the time one cell may have been lost long ago.
 template <class Visit>
-void for_each_item(const storage::ReadResult& answer, Visit visit) {
-  for (const storage::PartitionData& partition : answer.partitions) {
-    const auto at = [&](Comparison::Kind kind, std::optional<BytesView> key) {
-      Comparison::Place place{partition.position, Bytes(partition.partition_key), std::nullopt,
-                              kind};
-      if (key) place.at.emplace(*key);
-      return place;
-    };
-    const storage::PartitionData nothing{partition.position, partition.partition_key, {}, {}, {}};
-    if (!partition.header.empty()) {
-      storage::PartitionData header = nothing;
-      header.header = partition.header;
-      visit(at(Comparison::Kind::kHeader, std::nullopt), hash_of(std::move(header)));
-    }
-    for (const storage::RangeTombstoneView& range : partition.range_tombstones) {
-      storage::PartitionData deleted = nothing;
-      deleted.range_tombstones = {range};
-      visit(at(Comparison::Kind::kRange, range.end), hash_of(std::move(deleted)));
-    }
-    for (const storage::RowData& row : partition.rows) {
-      storage::PartitionData one = nothing;
-      one.rows = {row};
-      visit(at(Comparison::Kind::kRow, row.clustering_key), hash_of(std::move(one)));
+class Items {
+ public:
+  explicit Items(Visit visit) : visit_(std::move(visit)) {}
+
+  /// `end`: of the page; null: the answer is the last one.
+  void of(const storage::ReadResult& answer, const storage::ReadPosition* end) {
+    for (const storage::PartitionData& partition : answer.partitions) {
+      const bool is_cut = end != nullptr && end->clustering_key &&
+                          end->position == partition.position &&
+                          end->partition_key == partition.partition_key;
+      const Bytes cut = is_cut ? cut_of(*end) : Bytes();
+      place_.position = partition.position;
+      place_.partition_key.assign(partition.partition_key);
+      place_.at.reset();
+      if (!partition.header.empty()) of_record(partition.header);
+      for (const storage::RangeTombstoneView& range : partition.range_tombstones) {
+        if (is_cut && range.start >= BytesView(cut)) continue;
+        place_.at.emplace(is_cut ? std::min(range.end, BytesView(cut)) : range.end);
+        writer_.bytes(range.start);
+        of_deletion(Comparison::Kind::kRange, range.deletion);
+      }
+      for (const storage::RowData& row : partition.rows) {
+        place_.at.emplace(row.clustering_key);
+        of_record(row.record);
+      }
     }
   }
-}
+
+ private:
+  void of_record(BytesView record) {
+    storage::RowRecordReader reader;
+    if (!reader.open(record)) return of_damaged(record);
+    if (const storage::Liveness& liveness = reader.liveness(); liveness.present()) {
+      writer_.i64(liveness.timestamp_us);
+      writer_.varint(static_cast<uint64_t>(liveness.ttl_s));
+      writer_.i64(liveness.expiry_s);
+      visit(Comparison::Kind::kLiveness);
+    }
+    if (reader.deletion().present()) of_deletion(Comparison::Kind::kDeletion, reader.deletion());
+    storage::Cell cell;
+    while (reader.next(cell)) {
+      place_.column_id = cell.column_id;
+      place_.path.assign(cell.path);
+      writer_.u8(static_cast<uint8_t>(cell.kind));
+      writer_.i64(cell.timestamp_us);
+      writer_.varint(static_cast<uint64_t>(cell.ttl_s));
+      writer_.i64(cell.expiry_s);
+      writer_.raw(cell.value);
+      visit(cell.has_path ? Comparison::Kind::kElement : Comparison::Kind::kCell);
+    }
+    place_.column_id = 0;
+    place_.path.clear();
+    if (!reader.status()) of_damaged(record);
+  }
+  void of_deletion(Comparison::Kind kind, const storage::Deletion& deletion) {
+    writer_.i64(deletion.timestamp_us);
+    writer_.i64(deletion.deletion_time_s);
+    visit(kind);
+  }
+  void of_damaged(BytesView record) {
+    writer_.raw(record);
+    visit(Comparison::Kind::kDamaged);
+  }
+  void visit(Comparison::Kind kind) {
+    place_.kind = kind;
+    visit_(place_, base::xxh3_128(buffer_));
+    buffer_.clear();
+  }
+
+  Visit visit_;
+  Comparison::Place place_;
+  Bytes buffer_;
+  base::ByteWriter writer_{buffer_};
+};
 
 }  // namespace
 
@@ -152,7 +209,9 @@ Task<Result<uint64_t>> Comparison::compare(Target target) {
   std::optional<storage::ReadPosition> after;
   while (true) {
     Result<Page> page = co_await compare_page(target.incarnation, target.tablet, after);
-    if (page && !page->same) page = co_await compare_rows(target.incarnation, target.tablet, after);
+    // Where much differs it is no write on its way, and 3 s for each page would be days.
+    if (page && !page->same && differing < kDifferingLookedAt)
+      page = co_await compare_rows(target.incarnation, target.tablet, after);
     if (!page) co_return std::unexpected<Error>(page.error());
     ++progress_.pages;
     differing += page->same ? 0 : 1;
@@ -171,6 +230,13 @@ Task<Result<Comparison::Page>> Comparison::compare_rows(
     Result<Look> next = co_await look_at(incarnation, tablet, after);
     if (!next) co_return std::unexpected<Error>(next.error());
     has_unchanged = false;
+    // What lies behind the end of an earlier look was not looked at then: it is the next page's.
+    if (!look->exhausted && (next->exhausted || order(look->end) < order(next->end))) {
+      next->exhausted = false;
+      next->end = look->end;
+      std::erase_if(next->differing,
+                    [&](const auto& item) { return !reaches(next->end, item.first); });
+    }
     std::erase_if(next->differing, [&](const auto& item) {
       const auto before = look->differing.find(item.first);
       if (before == look->differing.end()) return true;
@@ -196,11 +262,6 @@ Task<Result<Comparison::Look>> Comparison::look_at(TableIncarnation incarnation,
     TETRAD_CO_TRY(storage::ReadResult answer, storage::decode_read_result(std::move(*rows)));
     // The page ends where the first answer ends.
     const storage::ReadPosition& end = answer.complete_up_to;
-    const auto order = [](const storage::ReadPosition& at) {
-      // Without a clustering key all of the partition is done.
-      return std::tuple(at.position, BytesView(at.partition_key), !at.clustering_key.has_value(),
-                        at.clustering_key ? BytesView(*at.clustering_key) : BytesView());
-    };
     if (!answer.exhausted && (look.exhausted || order(end) < order(look.end))) {
       look.exhausted = false;
       look.end = end;
@@ -208,12 +269,15 @@ Task<Result<Comparison::Look>> Comparison::look_at(TableIncarnation incarnation,
     answers.push_back(std::move(answer));
   }
   for (size_t i = 0; i < answers.size(); ++i) {
-    for_each_item(answers[i], [&](Place place, const base::Hash128& hash) {
+    Items items([&](const Place& place, const base::Hash128& hash) {
       if (!look.exhausted && !reaches(look.end, place)) return;
-      auto& hashes = look.differing[std::move(place)];
+      auto& hashes = look.differing[place];
       hashes.resize(answers.size());
       hashes[i] = hash;
     });
+    items.of(answers[i], look.exhausted ? nullptr : &look.end);
+    // Of many small rows a member's part takes some ten milliseconds.
+    co_await base::sleep_for(reactor_, 0);
   }
   std::erase_if(look.differing, [](const auto& item) {
     return std::ranges::adjacent_find(item.second, std::not_equal_to()) == item.second.end();

@@ -38,13 +38,16 @@ class Comparison {
   bool start(const std::string& keyspace, const std::string& table);
   const Progress& progress() const { return progress_; }
 
-  enum class Kind : uint8_t { kHeader, kRange, kRow };
+  enum class Kind : uint8_t { kRange, kLiveness, kDeletion, kCell, kElement, kDamaged };
   /// Where something is that members may hold differently.
   struct Place {
     RingPosition position;
     Bytes partition_key;
-    std::optional<Bytes> at;  // the row's clustering key, the end of the deleted range
-    Kind kind = Kind::kRow;
+    /// The row's clustering key, or the end of the deleted range; unset: the partition's own.
+    std::optional<Bytes> at;
+    Kind kind = Kind::kCell;
+    uint32_t column_id = 0;  // of cells
+    Bytes path;              // of elements
     friend auto operator<=>(const Place&, const Place&) = default;
   };
 

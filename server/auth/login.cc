@@ -38,7 +38,7 @@ std::unexpected<Error> refused(const std::string& user) {
 
 Task<Result<std::string>> log_in(std::string address, std::optional<Bytes> token,
                                  base::Reactor& reactor, cql::QueryProcessor& processor,
-                                 LoginLimits& limits) {
+                                 LoginLimits& limits, LoginWait& wait) {
   std::optional<BytesView> view;
   if (token) view = *token;
   TETRAD_CO_TRY(const cql::PlainCredentials given, cql::decode_plain_token(view));
@@ -50,7 +50,9 @@ Task<Result<std::string>> log_in(std::string address, std::optional<Bytes> token
         [setter, result = std::move(result)]() mutable { setter.set(std::move(result)); });
   };
   Attempt attempt{limits, reactor, limits.begin(address, user, reactor.now_us(), have_turn)};
+  wait = turn.setter();
   auto has_turn = co_await turn;
+  wait.reset();
   TETRAD_CO_TRY_VOID(std::move(has_turn));
   const auto hash_now = [&]() -> std::string {
     const cql::SchemaPtr schema = processor.schema();

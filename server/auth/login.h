@@ -21,7 +21,7 @@ inline constexpr std::string_view kPasswordAuthenticator =
 /// Cassandra's texts, kOverloaded. All references outlive the task.
 Task<Result<std::string>> log_in(std::string address, std::optional<Bytes> token,
                                  base::Reactor& reactor, cql::QueryProcessor& processor,
-                                 LoginLimits& limits);
+                                 LoginLimits& limits, LoginWait& wait);
 
 /// For the audit log; `error`: null when it succeeded. Nothing without a trail.
 void record_login(cql::AuditTrail* trail, const cql::ClientState& client, const std::string& user,

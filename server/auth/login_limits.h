@@ -20,12 +20,18 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/reactor.h"
 #include "base/result.h"
+#include "base/task.h"
 
 namespace tetrad::server {
+
+/// Set while a login waits for its turn: how to end it, as its client has gone. Where clients give
+/// up and come again, hashes for those that have gone would leave none for the others.
+using LoginWait = std::optional<base::OneShot<Result<void>>::Setter>;
 
 /// Thread-safe. Bounded in memory, whatever names and addresses come.
 class LoginLimits {

@@ -26,6 +26,7 @@
 #include "cql/execute/query_processor.h"
 #include "cql/protocol/frame_decoder.h"
 #include "cql/protocol/frame_encoder.h"
+#include "server/auth/login_limits.h"
 #include "server/connection/client_facts.h"
 #include "server/connection/client_tls.h"
 #include "server/connection/event_hub.h"
@@ -56,7 +57,6 @@ struct ConnectionMetrics {
 };
 
 class Connection;
-class LoginLimits;  // auth/login_limits.h
 
 /// What the connections of one shard share. Outlives them.
 struct ConnectionContext {
@@ -261,6 +261,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   cql::RegisterRequest wanted_;
   // Who the client is and which keyspace is in use: what a statement needs of its connection.
   cql::ClientState client_;
+  LoginWait login_wait_;
   // Requests taken and not answered.
   uint32_t in_flight_ = 0;
   InFlight* first_in_flight_ = nullptr;

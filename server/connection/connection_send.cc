@@ -274,6 +274,11 @@ void Connection::close() {
   context_.reactor.cancel(std::exchange(linger_timer_, 0));
   context_.events.remove(*this);
   end_handshake();
+  if (login_wait_) {
+    context_.reactor.post([turn = *login_wait_] {
+      turn.set(fail(ErrorCode::kUnavailable, "the client has gone"));
+    });
+  }
   boost::system::error_code ignored;
   socket_.close(ignored);
   context_.open.erase(shared_from_this());
