@@ -136,12 +136,16 @@ class ExplainRun final : private SelectRun {
     for (const storage::PartitionData& partition : partitions) {
       TETRAD_TRY_VOID(rows.start_partition(partition));
       add(rows.static_bytes());
+      bool has_rows = false;
       for (const storage::RowData& row : partition.rows) {
         TETRAD_TRY(const bool is_live, rows.read_row(row));
         if (!is_live) continue;
+        has_rows = true;
         sample_.rows += 1;
         add(rows.row_bytes());
       }
+      // As take_rows() shows static columns that stand alone.
+      if (!has_rows && statement_.static_only_rows_ && rows.has_live_static()) sample_.rows += 1;
     }
     return {};
   }

@@ -179,7 +179,6 @@ namespace {
 class Words {
  public:
   explicit Words(BytesView text) : text_(text) {}
-  size_t at() const { return at_; }
 
   /// In small letters; "" where no word comes next.
   std::string next() {
@@ -189,6 +188,7 @@ class Words {
       word += static_cast<char>(text_[at_] | 0x20);
     return word;
   }
+  bool at_end() const { return at_ >= text_.size(); }
   void skip_space() {
     while (at_ < text_.size()) {
       const BytesView rest = text_.substr(at_);
@@ -205,9 +205,6 @@ class Words {
       }
     }
   }
-  void skip_char() { ++at_; }
-  bool at_end() const { return at_ >= text_.size(); }
-  char peek() const { return text_[at_]; }
 
  private:
   static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -215,56 +212,75 @@ class Words {
   size_t at_ = 0;
 };
 
-/// Whether the first words are those of a statement that has no password in it.
+constexpr BytesView kNameLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+
+constexpr bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// Whether the first words are those of a statement that has values, and no password in it.
 bool has_no_secret(BytesView statement) {
-  // Others have no values that are worth being shown: GRANT, LIST, USE.
-  constexpr std::string_view kVerbs[] = {"select", "insert", "update", "delete", "begin"};
-  constexpr std::string_view kObjects[] = {"table",        "columnfamily", "keyspace", "schema",
-                                           "type",         "index",        "custom",   "function",
-                                           "materialized", "aggregate"};
   Words words(statement);
   std::string first = words.next();
   if (first == "explain") first = words.next();
-  const std::string second = words.next();
-  if (std::ranges::find(kVerbs, first) != std::end(kVerbs))
-    return first == "select" || (second != "role" && second != "user");
-  return (first == "create" || first == "alter") &&
-         std::ranges::find(kObjects, second) != std::end(kObjects);
+  std::string second = words.next();
+  if (is_one_of(first, {"select", "insert", "update", "delete"}))
+    return first == "select" || !is_one_of(second, {"role", "user"});
+  if (first == "begin") return is_one_of(second, {"batch", "unlogged", "counter"});
+  if (second == "or" && words.next() == "replace") second = words.next();
+  return is_one_of(first, {"create", "alter"}) &&
+         is_one_of(second, {"table", "columnfamily", "keyspace", "schema", "type", "index",
+                            "custom", "function", "materialized", "aggregate"});
 }
 
-/// Its first statement: what follows is taken by nobody, and may be anything.
+/// But white space and comments.
+bool has_nothing(BytesView text) {
+  Words words(text);
+  words.skip_space();
+  return words.at_end();
+}
+
+/// Its first statement: what follows is taken by nobody, and may be anything. A batch goes on to
+/// its end, unless something that is no part of one is in it.
 BytesView first_statement(BytesView text) {
+  const bool is_batch = Words(text).next() == "begin";
   for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == ';') return text.substr(0, at + 1);
-    // Of a quote that is doubled inside the two halves are skipped one after the other.
-    const BytesView end = c == '\'' || c == '"'               ? text.substr(at, 1)
-                          : text.substr(at).starts_with("$$") ? BytesView("$$")
+    const BytesView rest = text.substr(at);
+    if (rest[0] == ';') {
+      if (has_nothing(rest.substr(1))) return text;
+      if (!is_batch ||
+          !is_one_of(Words(rest.substr(1)).next(), {"insert", "update", "delete", "apply", ""}))
+        return text.substr(0, at + 1);
+      continue;
+    }
+    // The halves of what a doubled quote is in are skipped one after the other.
+    const BytesView quote = rest[0] == '\'' || rest[0] == '"' ? rest.substr(0, 1)
+                            : rest.starts_with("$$")          ? BytesView("$$")
                                                               : BytesView();
-    if (end.empty()) continue;
-    const size_t closed = text.find(end, at + end.size());
+    if (quote.empty()) continue;
+    const size_t closed = text.find(quote, at + quote.size());
     if (closed == BytesView::npos) return text;
-    at = closed + end.size() - 1;
+    at = closed + quote.size() - 1;
   }
   return text;
 }
 
-/// A batch has semicolons inside.
-bool is_batch(BytesView text) { return Words(text).next() == "begin"; }
-
 }  // namespace
 
 BytesView up_to_secret(BytesView statement) {
-  BytesView open = up_to_password(statement);
-  if (!is_batch(open)) open = first_statement(open);
-  if (has_no_secret(statement)) return open;
-  Words words(open);
-  while (true) {
-    if (!words.next().empty()) continue;
-    if (words.at_end() || BytesView("'\"=$").find(words.peek()) != BytesView::npos) break;
-    words.skip_char();
+  const BytesView open = first_statement(up_to_password(statement));
+  if (has_no_secret(open)) return open;
+  // The verb, the kind of object, a name.
+  constexpr int kWordsShown = 3;
+  size_t shown = 0, begin = 0;
+  for (int i = 0; i < kWordsShown && begin < open.size(); ++i) {
+    if (open[begin] == ' ') ++begin;
+    const size_t end = std::min(open.find_first_not_of(kNameLetters, begin), open.size());
+    if (end == begin) break;
+    shown = begin = end;
   }
-  return open.substr(0, words.at());
+  return open.substr(0, shown);
 }
 
 }  // namespace tetrad::cql

@@ -52,7 +52,7 @@ std::string QueryProcessor::keyspace_of(const std::optional<BytesView>& named,
 
 void QueryProcessor::trace_parsing(const Notes& notes, BytesView text) {
   if (notes.trace == nullptr) return;
-  notes.trace->add(fmt::format("Parsing {}", up_to_secret(text).substr(0, kTracedBytesMax)));
+  notes.trace->add(fmt::format("Parsing {}", up_to_secret(text.substr(0, kTracedBytesMax))));
 }
 
 Result<StatementPtr> QueryProcessor::prepare_text(BytesView text, const std::string& keyspace,

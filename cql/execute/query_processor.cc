@@ -109,7 +109,7 @@ std::unexpected<Error> failed_inside(const std::exception& error) {
 /// The beginning of what the request says, for the log.
 std::string shown_text(BytesView text) {
   constexpr size_t kShownBytes = 200;
-  return std::string(up_to_secret(text).substr(0, kShownBytes));
+  return std::string(up_to_secret(text.substr(0, kShownBytes)));
 }
 
 std::string shown(const Request& request) {

@@ -21,12 +21,15 @@ std::string recorded(BytesView text, BytesView open) {
   return out;
 }
 
+/// What of a text is looked at: a little more than is recorded, so that its end shows.
+BytesView beginning_of(BytesView text) { return text.substr(0, kRecordedBytesMax + 1); }
+
 /// Of a request none of whose statements was understood.
 std::string text_of(const Request& request) {
   if (const auto* query = std::get_if<QueryRequest>(&request.message))
-    return recorded(query->text, up_to_secret(query->text));
+    return recorded(query->text, up_to_secret(beginning_of(query->text)));
   if (const auto* prepare = std::get_if<PrepareRequest>(&request.message))
-    return recorded(prepare->text, up_to_secret(prepare->text));
+    return recorded(prepare->text, up_to_secret(beginning_of(prepare->text)));
   if (const auto* execute = std::get_if<ExecuteRequest>(&request.message))
     return "prepared " + base::to_hex(execute->id);
   return "BATCH";
@@ -42,7 +45,10 @@ void mark_failed(ErrorCode code, StatementSubject& subject) {
 }  // namespace
 
 std::string shown_error(const Request& request, const std::string& message) {
-  const auto has_password = [](BytesView text) { return up_to_secret(text).size() < text.size(); };
+  // Of a longer text it is not known.
+  const auto has_password = [](BytesView text) {
+    return up_to_secret(beginning_of(text)).size() < text.size();
+  };
   bool hides = false;
   if (const auto* query = std::get_if<QueryRequest>(&request.message)) {
     hides = has_password(query->text);

@@ -4,6 +4,19 @@
 #include <utility>
 
 namespace tetrad::cql {
+namespace {
+
+/// Clients chose it: it ends where its quotes do.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+}  // namespace
 
 bool SlowStatements::has_room(base::MonotonicUs now_us) {
   if (now_us - period_began_us_ >= kPeriodUs) {
@@ -20,10 +33,10 @@ bool SlowStatements::has_room(base::MonotonicUs now_us) {
 
 void SlowStatements::log(const Slow& slow, const Logger& logger) {
   logger.info(
-      "slow statement took_ms={} statement=\"{}\" keyspace={} client={} role={} failed={} "
+      "slow statement took_ms={} statement={} keyspace={} client={} role={} failed={} "
       "not_logged={}",
-      slow.took_us / 1000, slow.task, slow.keyspace, slow.client_address, slow.user, slow.failed,
-      std::exchange(left_out_, 0));
+      slow.took_us / 1000, quoted(slow.task), quoted(slow.keyspace), slow.client_address,
+      quoted(slow.user), slow.failed, std::exchange(left_out_, 0));
 }
 
 }  // namespace tetrad::cql

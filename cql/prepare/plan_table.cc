@@ -19,6 +19,10 @@
 namespace tetrad::cql {
 namespace {
 
+std::string as_written(const ast::QualifiedName& name) {
+  return name.keyspace ? name.keyspace->text + "." + name.name.text : name.name.text;
+}
+
 using Kind = SchemaChange::Kind;
 
 /// Keys need one order and one value: no counters, no durations, nothing of many cells.
@@ -164,11 +168,13 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
   }
   if (statement.primary_keys.empty()) {
     return fail(ErrorCode::kInvalid,
-                "No PRIMARY KEY specifed for table '{}' (exactly one required)", table);
+                "No PRIMARY KEY specifed for table '{}' (exactly one required)",
+                as_written(statement.name));
   }
   if (statement.primary_keys.size() > 1) {
     return fail(ErrorCode::kInvalid,
-                "Multiple PRIMARY KEY specified for table '{}' (exactly one required)", table);
+                "Multiple PRIMARY KEY specified for table '{}' (exactly one required)",
+                as_written(statement.name));
   }
   const ast::PrimaryKey& key = statement.primary_keys.front();
   TETRAD_TRY(const std::vector<bool> descending,
@@ -320,6 +326,7 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
   TETRAD_TRY_VOID(apply_table_properties(properties, table.options, id));
   if (auto warning = no_effect_warning(properties, table.options, default_table_options()))
     input.warnings.push_back(std::move(*warning));
+  follow_compaction(properties, table.options);
   TETRAD_TRY(std::vector<ColumnSchema> columns, columns_of(statement, *keyspace));
   TETRAD_TRY_VOID(add_masks(statement, keyspace_name, columns, input));
   if (statement.options.compact_storage) {

@@ -346,6 +346,7 @@ Result<TableSchema> view_of(const ast::CreateView& statement, const TablePtr& of
     return fail(ErrorCode::kInvalid, "not supported yet: cdc of a materialized view");
   if (auto warning = no_effect_warning(properties, view.options, default_table_options()))
     input.warnings.push_back(std::move(*warning));
+  follow_compaction(properties, view.options);
   if (id) view.id = TableId{*id};
   for (ColumnSchema& column : columns)
     if (!column.is_primary_key()) column.id = view.next_column_id++;

@@ -92,6 +92,17 @@ TableOptions default_table_options() {
   return options;
 }
 
+void follow_compaction(const ast::Properties& properties, TableOptions& options) {
+  const auto compaction = options.compaction.find("class");
+  if (compaction == options.compaction.end() ||
+      !compaction->second.ends_with("LeveledCompactionStrategy") ||
+      std::ranges::any_of(properties, [](const ast::Property& property) {
+        return property.name.text == "bloom_filter_fp_chance";
+      }))
+    return;
+  options.bloom_filter_fp_chance = 0.1;
+}
+
 // One list: each property with its check, in one piece, so that a property is found by its name.
 Result<void> apply_table_properties(const ast::Properties& properties, TableOptions& options,
                                     std::optional<Uuid>& id) {

@@ -16,6 +16,9 @@ namespace tetrad::cql {
 
 /// Those of a new table, as Cassandra has them; DESCRIBE shows them all.
 TableOptions default_table_options();
+/// Sets what a new table has by the class of its compaction where it is not said: as in Cassandra
+/// the chance of bloom filters of LeveledCompactionStrategy. Shown by DESCRIBE, of no effect here.
+void follow_compaction(const ast::Properties& properties, TableOptions& options);
 
 /// Changes `options` as the properties say. `id` gets the value of the property id, which is no
 /// option. Errors: kSyntax ("Unknown property 'x'"), kConfig, kInvalid.

@@ -184,10 +184,12 @@ void AdminService::order_binary(const HttpRequest& request, Respond respond) {
   const std::string running = request.parameter("running");
   if (running != "true" && running != "false")
     return respond(http_error(400, "running is true or false"));
+  is_drained_ = false;
   respond(response_of(parts_.controls->serve_clients(running == "true")));
 }
 
 void AdminService::order_drain(const HttpRequest&, Respond respond) {
+  is_drained_ = false;
   // Clients first: otherwise new writes would fill the memtables that are being flushed.
   if (const auto closed = parts_.controls->serve_clients(false); !closed)
     return respond(response_of(closed));

@@ -272,7 +272,7 @@ class AdminService {
     uint64_t files_before = 0, files = 0, bytes = 0;
     std::vector<std::string> damaged, failed;
   } verifying_;
-  bool is_drained_ = false;  // by the last order to, if clients are not served since
+  bool is_drained_ = false;  // by the last order about clients
   base::TaskGroup tasks_;
 };
 

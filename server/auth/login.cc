@@ -49,7 +49,8 @@ Task<Result<std::string>> log_in(std::string address, std::optional<Bytes> token
     reactor.post_from_any_thread(
         [setter, result = std::move(result)]() mutable { setter.set(std::move(result)); });
   };
-  Attempt attempt{limits, reactor, limits.begin(address, user, reactor.now_us(), have_turn)};
+  Attempt attempt{limits, reactor,
+                  limits.begin(limited_part(address), user, reactor.now_us(), have_turn)};
   wait = turn.setter();
   auto has_turn = co_await turn;
   wait.reset();

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <boost/asio/ip/address.hpp>
+
 #include "base/assert.h"
 
 namespace tetrad::server {
@@ -26,6 +28,18 @@ std::unexpected<Error> too_many_wait() {
 }
 
 }  // namespace
+
+std::string limited_part(const std::string& address) {
+  namespace ip = boost::asio::ip;
+  boost::system::error_code error;
+  const ip::address parsed = ip::make_address(address, error);
+  if (error || parsed.is_v4()) return address;
+  ip::address_v6 v6 = parsed.to_v6();
+  if (v6.is_v4_mapped()) return ip::make_address_v4(ip::v4_mapped, v6).to_string();
+  auto bytes = v6.to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), uint8_t{0});
+  return ip::address_v6(bytes).to_string() + "/64";
+}
 
 double LoginLimits::count_of(const Remembered& in, const std::string& name, double forgotten_per_s,
                              base::MonotonicUs now_us) {

@@ -33,6 +33,10 @@ namespace tetrad::server {
 /// up and come again, hashes for those that have gone would leave none for the others.
 using LoginWait = std::optional<base::OneShot<Result<void>>::Setter>;
 
+/// What is limited as one address: an IPv4 address, also one mapped into IPv6; of an IPv6 address
+/// its network of 64 bits, in which who has one has all ("2001:db8:0:1::/64").
+std::string limited_part(const std::string& address);
+
 /// Thread-safe. Bounded in memory, whatever names and addresses come.
 class LoginLimits {
  public:

@@ -61,6 +61,15 @@ TEST_CASE_METHOD(Fixture, "what a sample did not reach is estimated") {
   CHECK(estimated < 1000);
 }
 
+TEST_CASE_METHOD(Fixture, "static columns that stand alone are rows to EXPLAIN") {
+  CHECK(cql("CREATE TABLE ks.s (k int, c int, s text static, PRIMARY KEY (k, c))") == "ok");
+  for (int k = 0; k < 10; ++k)
+    CHECK(cql(fmt::format("INSERT INTO ks.s (k, s) VALUES ({}, 'static')", k)) == "ok");
+  CHECK(rows("EXPLAIN SELECT * FROM ks.s").starts_with("'range' | null | false | 1 | 10 | "));
+  CHECK(rows("EXPLAIN SELECT * FROM ks.s WHERE k = 1")
+            .starts_with("'partitions' | null | false | 1 | 1 | "));
+}
+
 TEST_CASE_METHOD(Fixture, "EXPLAIN answers the errors of its SELECT, and is no other statement") {
   CHECK(error("EXPLAIN SELECT * FROM ks.nothing") == "table nothing does not exist");
   CHECK(error("EXPLAIN SELECT * FROM ks.t WHERE w = 1") == error("SELECT * FROM ks.t WHERE w = 1"));

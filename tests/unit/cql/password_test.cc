@@ -76,34 +76,40 @@ TEST_CASE("checking a role that is not there costs what checking one that is doe
   CHECK_FALSE(is_password_of("", hash_of_nobody()));
 }
 
-TEST_CASE("of what may set a password logs show nothing from its first value on") {
+TEST_CASE("of what may set a password logs show who it is about at most") {
   for (const auto& [text, shown] : std::initializer_list<std::pair<BytesView, BytesView>>{
            {"SELECT * FROM t WHERE a = 'x'", "SELECT * FROM t WHERE a = 'x'"},
            {"insert into user (a) values ('x')", "insert into user (a) values ('x')"},
            {"/* 'a' */ CREATE TABLE t (k int PRIMARY KEY) WITH comment = 'x'",
             "/* 'a' */ CREATE TABLE t (k int PRIMARY KEY) WITH comment = 'x'"},
-           {"GRANT SELECT ON t TO \"x\"", "GRANT SELECT ON t TO "},
+           {"CREATE OR REPLACE FUNCTION f() AS 'x'", "CREATE OR REPLACE FUNCTION f() AS 'x'"},
+           {"EXPLAIN SELECT a FROM t WHERE b = 'x'", "EXPLAIN SELECT a FROM t WHERE b = 'x'"},
+           {"SELECT role FROM t WHERE a = 'x'", "SELECT role FROM t WHERE a = 'x'"},
            {"SELECT a FROM t WHERE b = 'it''s;' AND c = 1;",
             "SELECT a FROM t WHERE b = 'it''s;' AND c = 1;"},
-           {"USE ks; ALTER ROLE z WITH PASWORD = 'x'", "USE ks;"},
+           {"BEGIN BATCH INSERT INTO t (a) VALUES ('x;'); DELETE a FROM t; APPLY BATCH;",
+            "BEGIN BATCH INSERT INTO t (a) VALUES ('x;'); DELETE a FROM t; APPLY BATCH;"},
+           {"BEGIN BATCH DELETE FROM t WHERE a = 1; ALTER ROLE z WITH PASWORD = 'x'; APPLY BATCH",
+            "BEGIN BATCH DELETE FROM t WHERE a = 1;"},
+           {"SELECT a FROM t; \n-- end", "SELECT a FROM t; \n-- end"},
+           {"BEGIN ALTER ROLE z WITH PASWORD = 'x'", "BEGIN ALTER ROLE"},
+           {"CREATE ROLE z WITH PASSWORD = 'x'", "CREATE ROLE z"},
+           {"CREATE ROLE z WITH PASSW/**/ORD = 'x'", "CREATE ROLE z"},
+           {"create/* x */role z with PASWORD = x", "create"},
+           {"CREATE -- x\nUSER z PASWORD 'x'", "CREATE"},
+           {"ALTER ROEL z $$x$$", "ALTER ROEL z"},
+           {"CRATE ROLE \"z\" WITH", "CRATE ROLE"},
+           {"EXPLAIN CREATE ROLE z LOGIN = 'x'", "EXPLAIN CREATE ROLE"},
+           {"GRANT ALL PRIVILEGES ON ks.* TO bob IDENTIFIED BY 'x'", "GRANT ALL PRIVILEGES"},
+           {"USE ks; ALTER ROLE z WITH PASWORD = 'x'", "USE ks"},
            {"SELECT a FROM t; CREATE ROLE z PASWORD 'x'", "SELECT a FROM t;"},
-           {"UPDATE ROLE z SET PASWORD = 'x'", "UPDATE ROLE z SET PASWORD "},
-           {"ADD USER z 'x'", "ADD USER z "},
-           {"SELECT role FROM t WHERE a = 'x'", "SELECT role FROM t WHERE a = 'x'"},
-           {"BEGIN BATCH INSERT INTO t (a) VALUES ('x'); APPLY BATCH",
-            "BEGIN BATCH INSERT INTO t (a) VALUES ('x'); APPLY BATCH"},
-           {"EXPLAIN SELECT a FROM t WHERE b = 'x'", "EXPLAIN SELECT a FROM t WHERE b = 'x'"},
-           {"CREATE ROLE z WITH PASSWORD = 'x'", "CREATE ROLE z WITH PASSWORD"},
-           {"CREATE ROLE z WITH PASSW/**/ORD = 'x'", "CREATE ROLE z WITH PASSW/**/ORD "},
-           {"create/* */role z with PASWORD = x", "create/* */role z with PASWORD "},
-           {"CREATE -- c\nUSER z PASWORD 'x'", "CREATE -- c\nUSER z PASWORD "},
-           {"CREATE USER z PASSWORD 'x'", "CREATE USER z PASSWORD"},
-           {"ALTER ROEL z $$x$$", "ALTER ROEL z "},
-           {"CRATE ROLE \"z\" WITH", "CRATE ROLE "},
-           {"EXPLAIN CREATE ROLE z LOGIN = 'x'", "EXPLAIN CREATE ROLE z LOGIN "},
+           {"UPDATE ROLE z SET PASWORD = 'x'", "UPDATE ROLE z"},
+           {"INSERT USER z 'x'", "INSERT USER z"},
+           {"ADD USER z `x`", "ADD USER z"},
+           {"'x'", ""},
            {"", ""},
            {"CREATE", "CREATE"},
-           {"CREATE /* ROLE", "CREATE /* ROLE"}}) {
+           {"CREATE /* ROLE", "CREATE"}}) {
     INFO(text);
     CHECK(up_to_secret(text) == shown);
   }

@@ -22,7 +22,7 @@ TEST_CASE("a request that takes long is logged with who asked, without a passwor
   node.processor = node.another_shard(options, Logger(log, "cql"));
   log->lines.clear();
   node.client.client_address = "127.0.0.9";
-  node.client.user = "ann";
+  node.client.user = "ann\" failed=true";
   takes_us = 200'000;
   node.query("SELECT value FROM system_views.figures");
   CHECK(log->lines.empty());
@@ -31,7 +31,8 @@ TEST_CASE("a request that takes long is logged with who asked, without a passwor
   REQUIRE(log->lines.size() == 1);
   CHECK(log->lines[0].starts_with(
       "slow statement took_ms=310 statement=\"QUERY SELECT value FROM system_views.figures WHERE "
-      "name = 'the password\" keyspace= client=127.0.0.9 role=ann failed=false not_logged=0"));
+      "name = 'the password\" keyspace=\"\" client=127.0.0.9 role=\"ann\\\" failed=true\" "
+      "failed=false not_logged=0"));
   node.processor->settings().slow_us = 0;
   node.query("SELECT value FROM system_views.figures");
   CHECK(log->lines.size() == 1);

@@ -82,6 +82,15 @@ TEST_CASE("failed logins from one address are limited, whatever role they name")
   CHECK(try_login(limits, "10.0.0.2", "ann", true, kStartUs));
 }
 
+TEST_CASE("an IPv6 network of 64 bits is one address") {
+  CHECK(limited_part("10.0.0.1") == "10.0.0.1");
+  CHECK(limited_part("::ffff:10.0.0.1") == "10.0.0.1");
+  CHECK(limited_part("2001:db8:0:1:2:3:4:5") == "2001:db8:0:1::/64");
+  CHECK(limited_part("2001:db8:0:1::9%3") == "2001:db8:0:1::/64");
+  CHECK(limited_part("2001:db8:0:2::1") == "2001:db8:0:2::/64");
+  CHECK(limited_part("somewhere") == "somewhere");
+}
+
 TEST_CASE("failures are forgotten with time") {
   LoginLimits limits;
   CHECK(failures_taken(limits, "10.0.0.1", "ann", 100, kStartUs) == 20);
