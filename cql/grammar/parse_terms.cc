@@ -407,7 +407,8 @@ ast::Term Parser::bind_marker() {
   }
   // The protocol counts bound values with 16 bits.
   if (marker.index >= limits_.bind_marker_count_max) {
-    fail_at(index_, fmt::format("more than {} bind variables", limits_.bind_marker_count_max));
+    fail(fmt::format("Too many markers(?). They exceed the allowed maximum of {}",
+                     limits_.bind_marker_count_max));
   }
   marker_names_.push_back(marker.name);
   height_ = 1;

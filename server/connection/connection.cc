@@ -463,9 +463,9 @@ Task<void> Connection::log_in(std::shared_ptr<Connection> self, cql::Envelope en
   std::optional<Error> error;
   const std::string named = context.audit == nullptr ? "" : user_in_token(token);
   try {
-    auto user = co_await server::log_in(self->client_.client_address, std::move(token),
-                                        context.reactor, context.processor, *context.logins,
-                                        self->login_wait_);
+    auto user =
+        co_await server::log_in(self->client_.client_address, std::move(token), context.reactor,
+                                context.processor, *context.logins, self->login_wait_);
     if (user) {
       self->client_.user = std::move(*user);
     } else {

@@ -275,9 +275,8 @@ void Connection::close() {
   context_.events.remove(*this);
   end_handshake();
   if (login_wait_) {
-    context_.reactor.post([turn = *login_wait_] {
-      turn.set(fail(ErrorCode::kUnavailable, "the client has gone"));
-    });
+    context_.reactor.post(
+        [turn = *login_wait_] { turn.set(fail(ErrorCode::kUnavailable, "the client has gone")); });
   }
   boost::system::error_code ignored;
   socket_.close(ignored);

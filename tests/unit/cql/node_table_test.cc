@@ -125,7 +125,7 @@ TEST_CASE("prepared statements are told by their texts, without passwords, each 
       std::make_unique<cql::QueryProcessor>(node.reactor, node.random, *node.coordinator, node.meta,
                                             *tables, cql::QueryProcessorOptions(), Logger());
   std::swap(node.processor, alone);
-  node.prepare(expected[1] + " = 'secret'");
+  node.prepare(expected[1] + " WITH PASSWORD = 'secret'");
   node.prepare(select);
   CHECK(texts(*node.processor) == expected);
   std::swap(node.processor, alone);
