@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator is told while `internode_encryption` is `optional`: what still speaks without
-// TLS, or that nothing does.
+// While `internode_encryption` is `optional`, `tetractl status` names the connections between nodes
+// that are not encrypted, or says that all are.
 #pragma once
 
 #include <cstdint>

@@ -46,8 +46,7 @@ constexpr std::pair<const char*, const char*> kComments[] = {
      "part; used_ru_per_s, used_percent: in the last second; refused: requests that were answered "
      "OVERLOADED; banked_ru: saved up for a burst, negative: a debt; booked_ru_per_s: what the "
      "running hour counts, booked_before_ru_per_s: the hour before, both by the setting of now. "
-     "Counts are of the node that "
-     "keeps the account, since it does"},
+     "Counts are of the node that keeps the account, since it does"},
     {"unreadable_objects",
      "Objects of the schema that this program cannot read, and why; DROP of them works"},
 };

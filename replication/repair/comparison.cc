@@ -193,13 +193,12 @@ void Comparison::add_as_it_is(const Target& target, std::vector<Target>& targets
   if (table == nullptr) return;  // dropped
   const RingRange& range = target.tablet.range;
   for (const Tablet& tablet : table->tablets.tablets()) {
-    if (tablet.replicas.size() < 2 ||
-        std::max(range.start, tablet.range.start) >= std::min(range.end, tablet.range.end))
-      continue;
-    targets.push_back({target.incarnation, target.name, tablet, target.changes + 1});
     // Of its own part only: the rest belongs to another target.
-    targets.back().tablet.range = {std::max(range.start, tablet.range.start),
-                                   std::min(range.end, tablet.range.end)};
+    const RingRange part{std::max(range.start, tablet.range.start),
+                         std::min(range.end, tablet.range.end)};
+    if (tablet.replicas.size() < 2 || part.empty()) continue;
+    targets.push_back({target.incarnation, target.name, tablet, target.changes + 1});
+    targets.back().tablet.range = part;
     ++progress_.partitions;
   }
 }
@@ -223,9 +222,10 @@ Task<Result<uint64_t>> Comparison::compare(Target target) {
 Task<Result<Comparison::Page>> Comparison::compare_rows(
     TableIncarnation incarnation, Tablet tablet, std::optional<storage::ReadPosition> after) {
   Result<Look> look = co_await look_at(incarnation, tablet, after);
-  bool has_unchanged = !look || !look->differing.empty();
+  if (!look) co_return std::unexpected<Error>(look.error());
+  bool has_unchanged = false;
   for (const int64_t wait_us : kLookAgainUs) {
-    if (!look || look->differing.empty()) break;
+    if (look->differing.empty()) break;
     co_await base::sleep_for(reactor_, wait_us);
     Result<Look> next = co_await look_at(incarnation, tablet, after);
     if (!next) co_return std::unexpected<Error>(next.error());
@@ -245,7 +245,6 @@ Task<Result<Comparison::Page>> Comparison::compare_rows(
     });
     look = std::move(next);
   }
-  if (!look) co_return std::unexpected<Error>(look.error());
   co_return Page{!has_unchanged, look->exhausted, std::move(look->end)};
 }
 

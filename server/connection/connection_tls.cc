@@ -21,6 +21,7 @@
 
 #include <boost/asio/buffer.hpp>
 
+#include "base/open_file.h"
 #include "server/connection/connection.h"
 
 namespace tetrad::server {
@@ -34,17 +35,6 @@ namespace {
 constexpr int64_t kNoticeAgainUs = 1'000'000;
 constexpr int kNoticesMax = 5;
 constexpr size_t kPlainKept = 256u << 10;
-/// Closed at the end; below 0: there is none.
-struct Descriptor {
-  explicit Descriptor(int n) : number(n) {}
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  const int number;
-};
-
 /// What the socket takes at once; it is taken off `out`. The rest, and what is wrong, is the loop's.
 size_t send_now(int socket, Bytes& out) {
   if (socket < 0 || out.empty()) return 0;
@@ -181,11 +171,11 @@ Task<void> Connection::shake_hands(std::shared_ptr<Connection> self) {
   Result<bool> is_over = false;
   base::TlsSession& session = *self->tls_;
   // What an earlier step has said goes first, if the client is slow to take it.
-  const Descriptor wire(self->writing_ ? -1 : ::dup(self->socket_.native_handle()));
+  const base::OpenFile wire(self->writing_ ? -1 : ::dup(self->socket_.native_handle()));
   size_t sent = 0;
   const std::function<void()> work = [&] {
     is_over = session.handshake();
-    sent = send_now(wire.number, session.out());
+    sent = send_now(*wire, session.out());
   };
   try {
     co_await context.processor.off_loop().run(context.handshake_lane, work);

@@ -10,6 +10,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/temporary_folder.h"
+
 namespace tetrad::server {
 
 TEST_CASE("a store is erased as a whole, and what an earlier erasing left goes") {
@@ -71,8 +73,8 @@ TEST_CASE("a folder that has other things in it and nothing of a node is none fo
 }
 
 TEST_CASE("whether a folder can hold files is known without making it") {
-  char name[] = "/tmp/tetrad_hold_XXXXXX";
-  const std::string top = ::mkdtemp(name);
+  const tests::TemporaryFolder folder;
+  const std::string& top = folder.path();
   const auto said = [](const std::string& path) {
     const auto checked = check_can_hold_files(path);
     return checked ? std::string() : checked.error().message;
@@ -88,7 +90,6 @@ TEST_CASE("whether a folder can hold files is known without making it") {
   std::filesystem::create_symlink(top + "/nowhere", top + "/link");
   CHECK(said(top + "/link/a").starts_with(top + "/link/a cannot hold files: " + top + "/link"));
   CHECK(said(top + "/" + std::string(300, 'x')).ends_with(": File name too long"));
-  std::filesystem::remove_all(top);
 }
 
 TEST_CASE("only a file system that is not to be written gets the hint of systemd") {

@@ -10,23 +10,13 @@
 #include "base/random.h"
 #include "storage/encryption/file_cipher.h"
 #include "tests/support/hex.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tetrad::storage {
 
 namespace {
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    path_ = (std::filesystem::temp_directory_path() / "tetrad-encrypted-XXXXXX").string();
-    REQUIRE(::mkdtemp(path_.data()) != nullptr);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using tests::TemporaryFolder;
 
 void count_up(std::span<uint64_t> words) {
   static uint64_t next = 1;
