@@ -23,6 +23,7 @@ constexpr uint8_t kVersion = 1, kCipher = 1;
 constexpr size_t kVersionAt = 8, kCipherAt = 9, kIdSizeAt = 10, kIdAt = 12, kFingerprintAt = 44;
 constexpr size_t kNonceAt = 52, kNonceBytes = 12, kWrappedAt = 64, kWrappedBytes = 48;
 constexpr size_t kTagAt = 112, kTagBytes = 16;
+constexpr size_t kTornTagBytes = 8;
 static_assert(kTagAt + kTagBytes == kFileHeaderUsedBytes);
 static_assert(kWrappedAt + kWrappedBytes == kTagAt);
 static_assert(kIdAt + kDiskKeyIdMax == kFingerprintAt);
@@ -102,11 +103,17 @@ FileKind file_kind(BytesView first, uint64_t file_bytes) {
   if (file_bytes == 0 || first.empty()) return FileKind::kPlain;
   // A header that was cut short counts by as much of its magic as is there.
   const size_t compared = std::min(first.size(), kMagic.size());
-  if (first.substr(0, compared) == kMagic.substr(0, compared))
-    return file_bytes < kFileHeaderBytes ? FileKind::kCutShort : FileKind::kEncrypted;
-  const bool zeros = first.size() >= kFileHeaderUsedBytes &&
-                     std::ranges::all_of(first, [](char c) { return c == '\0'; });
-  return zeros ? FileKind::kZeros : FileKind::kPlain;
+  const auto ends_in_zeros = [&](size_t count) {
+    return first.size() >= kFileHeaderUsedBytes &&
+           std::ranges::all_of(first.substr(kFileHeaderUsedBytes - count, count),
+                               [](char c) { return c == '\0'; });
+  };
+  if (first.substr(0, compared) == kMagic.substr(0, compared)) {
+    // One tag in 2^64 ends in so many zeros by chance.
+    return file_bytes < kFileHeaderBytes || ends_in_zeros(kTornTagBytes) ? FileKind::kCutShort
+                                                                         : FileKind::kEncrypted;
+  }
+  return ends_in_zeros(kFileHeaderUsedBytes) ? FileKind::kZeros : FileKind::kPlain;
 }
 
 Bytes make_file_header(const DiskKeys& keys, FileKey& key) {

@@ -54,7 +54,8 @@ struct FileKey {
 enum class FileKind : uint8_t {
   kPlain,
   kEncrypted,
-  /// It ends in its header: nothing has been written behind it yet.
+  /// It ends in its header, or zeros follow from the tag or before on: a power cut came before the
+  /// file was synced for the first time, so nothing behind it counts.
   kCutShort,
   /// Zeros are where the header would be. After a power cut the disk may have later pages of a file
   /// and not its first.

@@ -15,7 +15,7 @@ WORDS = {"file": 3, "folder": 3, "name": 3, "gone": 3, "moved": 4, "overwritten"
          "names": 2, "unfollowed": 1}
 
 
-PAGE = 4096
+PAGE, WORD = 4096, 8
 
 
 class File:
@@ -229,9 +229,10 @@ class ForgetfulDisk:
             opened.truncate(kept)
             report.bytes_lost += size - kept
             if any(path.parent.match(name) for name in holes) and kept - least > PAGE and rng.random() < 0.5:
-                opened.seek(rng.randint(least, kept - PAGE))
-                opened.write(bytes(PAGE))
-                report.bytes_lost += PAGE
+                # A disk writes 512 bytes as a whole; a hole may begin between them all the same.
+                opened.seek(-(-rng.randint(least, kept - PAGE) // WORD) * WORD)
+                opened.write(bytes(PAGE - WORD))
+                report.bytes_lost += PAGE - WORD
 
 
 class Least:

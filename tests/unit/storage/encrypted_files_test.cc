@@ -274,8 +274,11 @@ TEST_CASE("a file whose header a power cut has taken is empty") {
   }
   set_bytes(name, whole.substr(0, kFileHeaderBytes));
   CHECK(is_empty());
-  set_bytes(name, Bytes(kFileHeaderBytes, '\0') + whole.substr(kFileHeaderBytes));
-  CHECK(is_empty());
+  for (const size_t left : {size_t{0}, size_t{8}, size_t{64}, kFileHeaderUsedBytes - 8}) {
+    set_bytes(name, whole.substr(0, left) + Bytes(kFileHeaderBytes - left, '\0') +
+                        whole.substr(kFileHeaderBytes));
+    CHECK(is_empty());
+  }
   // It can be written anew.
   write(*files, name, "b");
   CHECK(read(*files, name) == "b");
