@@ -21,6 +21,12 @@ class ViewCluster {
   uint64_t executed();
   uint64_t writes() const { return writes_; }
   uint64_t rows_compared() const { return rows_compared_; }
+  /// How often the members of the base had to be made equal first.
+  uint64_t compared_again() const { return compared_again_; }
+
+  /// The first comparison counts: for mistakes that leave too few members with a write, and seeds in
+  /// which the right program does not.
+  static inline bool compares_once = false;
 
  private:
   /// What a seed is about.
@@ -51,6 +57,7 @@ class ViewCluster {
   std::string verify(SimNode& via, const char* view, bool mends,
                      replication::ViewVerifier::Progress* found);
   std::string check_views();
+  std::string compare_views();
   /// Has the views compared with the base by a node: first as they are, then with a row too much and
   /// a row too few, which are to be found and mended.
   std::string check_verifier();
@@ -61,7 +68,8 @@ class ViewCluster {
   /// A row that the condition leaves out is found, too, which nothing but a wrong program writes.
   std::string check_left_out(SimNode& via);
   const std::string& views_object() const;
-  std::string read_all(SimNode& via, uint8_t table, int64_t now_s, ShownRows& out);
+  std::string read_all(SimNode& via, uint8_t table, int64_t now_s, ShownRows& out,
+                       ConsistencyLevel level = ConsistencyLevel::kQuorum);
 
   const Profile profile_;
   base::Random random_;
@@ -69,7 +77,7 @@ class ViewCluster {
   SimCluster cluster_;
   int64_t last_timestamp_ = 0;
   bool has_views_ = false;
-  uint64_t writes_ = 0, rows_compared_ = 0;
+  uint64_t writes_ = 0, rows_compared_ = 0, compared_again_ = 0;
 };
 
 }  // namespace tetrad::simulation
