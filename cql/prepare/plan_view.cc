@@ -26,6 +26,9 @@ namespace {
 
 using Kind = SchemaChange::Kind;
 
+/// Of a view's WHERE as the schema has it.
+constexpr size_t kViewWhereBytesMax = 256 << 10;
+
 /// The names with `between` between them, as errors show them.
 std::string joined(const std::vector<std::string>& names, const char* between = ", ") {
   std::string out;
@@ -234,6 +237,13 @@ Result<std::string> where_of(const ast::CreateView& statement, const TablePtr& b
   // What DESCRIBE has printed is taken back.
   std::vector<ast::Relation> where = statement.where;
   restore_operators(where);
+  // Every node reads it whenever the schema changes.
+  std::string text = view_where_text(where);
+  if (text.size() > kViewWhereBytesMax) {
+    return fail(ErrorCode::kInvalid,
+                "The WHERE of materialized view {} has {} bytes, more than the {} that it may have",
+                statement.name.name.text, text.size(), kViewWhereBytesMax);
+  }
   TETRAD_TRY_VOID(check_view_relations(where, *base, input.schema));
   std::set<std::string> restricted, others;  // of the base's key and of others
   for (const ast::Relation& relation : statement.where) {
@@ -258,7 +268,6 @@ Result<std::string> where_of(const ast::CreateView& statement, const TablePtr& b
                 "restricted illegally)",
                 joined({others.begin(), others.end()}, ","));
   }
-  std::string text = view_where_text(std::move(where));
   // As the nodes will read it. Cassandra takes conditions without a value, such as k = null, and
   // fails to write to the base from then on.
   TETRAD_TRY(const ViewConditionPtr condition, ViewCondition::read(text, base, input.schema));

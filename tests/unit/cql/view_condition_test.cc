@@ -170,6 +170,18 @@ TEST_CASE_METHOD(Fixture, "a condition has a constant value") {
         "Bind variables are not allowed in CREATE MATERIALIZED VIEW statements");
 }
 
+TEST_CASE_METHOD(Fixture, "a condition has a size, since every node reads it") {
+  const auto create = [&](size_t values) {
+    std::string list = "1";
+    for (size_t i = 1; i < values; ++i) list += ", 1";
+    return error("CREATE MATERIALIZED VIEW x AS SELECT * FROM good WHERE k IN (" + list +
+                 ") PRIMARY KEY (k)");
+  };
+  CHECK(create((256 << 10) / 3 + 1) ==
+        "The WHERE of materialized view x has 262151 bytes, more than the 262144 that it may have");
+  CHECK(create((256 << 10) / 3 - 3) == "ok");
+}
+
 TEST_CASE_METHOD(Fixture, "a type whose field a condition names keeps the field") {
   run("CREATE MATERIALIZED VIEW pv AS SELECT * FROM p WHERE k IS NOT NULL AND u = {a: 1, b: 'x'} "
       "PRIMARY KEY (k, u)");
