@@ -417,16 +417,28 @@ Result<void> NodeImpl::open_admin() {
   certificates_ =
       std::make_unique<CertificateWatch>(tls_, *reactors_[0], pool_, logger_.named("tls"));
   admin_ = std::make_unique<AdminService>(AdminService::Parts{
-      *node_, std::move(parts), metrics_, logger_, [this] { return health(); }, kProgramVersion,
-      std::move(token), token_file, addresses_.admin,
+      *node_,
+      std::move(parts),
+      metrics_,
+      logger_,
+      [this] { return health(); },
+      kProgramVersion,
+      std::move(token),
+      token_file,
+      addresses_.admin,
       [this](bool of_all) { return complaints(of_all); },
-      [this](auto done) { certificates_->reload_now(std::move(done)); }, &serving_,
-      snapshots_.get(), life_.start_number,
+      [this](auto done) { certificates_->reload_now(std::move(done)); },
+      &serving_,
+      snapshots_.get(),
+      life_.start_number,
       [this](std::function<void(std::string, Result<storage::FileCounts>)> done) {
         count_encrypted(std::move(done));
       },
-      &client_addresses_, std::filesystem::absolute(options_.data_directory), seeds_,
-      [this] { return disk_left(); }});
+      &client_addresses_,
+      std::filesystem::absolute(options_.data_directory),
+      seeds_,
+      [this] { return disk_left(); },
+      audit_.get()});
   const auto listen = [&](const std::string& at, bool outside) -> Result<void> {
     TETRAD_TRY(auto server,
                HttpServer::open(

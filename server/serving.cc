@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/closest_name.h"
 #include "cql/schema/partition_key_text.h"
 #include "server/hot_keys.h"
 
@@ -146,10 +147,12 @@ std::vector<StatementTimeout> Serving::timeouts() const {
 Result<void> Serving::set_timeout(const std::string& type, uint64_t timeout_ms) {
   const auto kind = std::ranges::find(kTimeouts, type, &TimeoutKind::type);
   if (kind == std::end(kTimeouts)) {
-    std::string types;
-    for (const TimeoutKind& known : kTimeouts)
-      types += fmt::format("{}{}", types.empty() ? "" : ", ", known.type);
-    return fail(ErrorCode::kInvalid, "Timeout type requires one of ({})", types);
+    std::vector<std::string> types;
+    for (const TimeoutKind& known : kTimeouts) types.emplace_back(known.type);
+    const std::string near = base::did_you_mean(type, types);
+    return fail(ErrorCode::kInvalid,
+                "there is no timeout type {}{} Timeout type requires one of ({})", type,
+                near.empty() ? "." : near, fmt::join(types, ", "));
   }
   // Lowering is always allowed.
   const uint64_t most = kind->is_bounded_by_start ? options_.*kind->option : most_of(kind->option);

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "cql/execute/select_run.h"
+#include "cql/protocol/paging_state.h"
 #include "replication/consistency.h"
 
 namespace tetrad::cql {
@@ -144,7 +145,7 @@ Result<void> SelectRun::resume_page() {
   TETRAD_TRY(const SelectPosition from, decode_select_position(*context_.options.paging_position));
   // It may come from a page of another statement of the table.
   if (partitions_.is_range && !partitions_.range.contains(from.after.position))
-    return fail(ErrorCode::kProtocol, "Invalid value for the paging state");
+    return fail(ErrorCode::kProtocol, kUnfitPagingState);
   after_ = from.after;
   // The smaller one: a state cannot widen the limit.
   if (rows_left_ >= 0 && from.rows_left >= 0) rows_left_ = std::min(rows_left_, from.rows_left);
@@ -152,7 +153,7 @@ Result<void> SelectRun::resume_page() {
   current_partition_ = from.after.partition_key;
   if (from.after.clustering_key) partition_with_rows_ = from.after.partition_key;
   if (!skip_last_group(from))  // the table is another one by now
-    return fail(ErrorCode::kProtocol, "Invalid value for the paging state");
+    return fail(ErrorCode::kProtocol, kUnfitPagingState);
   if (!partitions_.is_range) skip_done_partitions();
   if (rows_left_ == 0) nothing_ = true;
   return {};

@@ -3,6 +3,7 @@
 
 #include "base/byte_io.h"
 #include "cql/execute/select_position.h"
+#include "cql/protocol/paging_state.h"
 
 namespace tetrad::cql {
 
@@ -47,7 +48,7 @@ Result<FeedPosition> decode_feed_position(BytesView encoded) {
     return position;
   };
   auto position = decode();
-  if (!position) return fail(ErrorCode::kProtocol, "Invalid value for the paging state");
+  if (!position) return fail(ErrorCode::kProtocol, kUnfitPagingState);
   return position;
 }
 

@@ -192,6 +192,11 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_prepare(const Prepar
   notes.audit->add(*statement, request.text);
   if (notes.trace != nullptr) notes.trace->add("Statement prepared");
   notes.warnings = statement->warnings();
+  if (const size_t markers = statement->bind_variables().size(); markers > ast::kBindMarkersMax) {
+    co_return fail(ErrorCode::kInvalid,
+                   "Too many markers(?). {} markers exceed the allowed maximum of {}", markers,
+                   ast::kBindMarkersMax);
+  }
   Answer answer;
   if (const uint64_t bytes = request.text.size() + plan_bytes(*statement);
       bytes > options_.prepared_bytes_max) {

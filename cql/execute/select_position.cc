@@ -2,6 +2,7 @@
 #include "cql/execute/select_position.h"
 
 #include "base/byte_io.h"
+#include "cql/protocol/paging_state.h"
 
 namespace tetrad::cql {
 
@@ -45,7 +46,7 @@ Result<SelectPosition> decode_select_position(BytesView encoded) {
     return position;
   };
   auto position = decode();
-  if (!position) return fail(ErrorCode::kProtocol, "Invalid value for the paging state");
+  if (!position) return fail(ErrorCode::kProtocol, kUnfitPagingState);
   return position;
 }
 

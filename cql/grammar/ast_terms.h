@@ -33,6 +33,9 @@ struct Literal {
   std::string text;
 };
 
+/// What can be bound: the protocol counts the values of a request with 16 bits.
+inline constexpr size_t kBindMarkersMax = 65'535;
+
 /// `?` or `:name`. Indexes follow the text from 0; the same name twice has two indexes.
 /// Values of an EXECUTE come in the order of the indexes, or by name (native protocol v5, 4.1.4).
 struct BindMarker {

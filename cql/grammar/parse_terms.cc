@@ -405,10 +405,9 @@ ast::Term Parser::bind_marker() {
     expect(TokenKind::kColon);
     marker.name = name().text;
   }
-  // The protocol counts bound values with 16 bits.
   if (marker.index >= limits_.bind_marker_count_max) {
-    fail(fmt::format("Too many markers(?). They exceed the allowed maximum of {}",
-                     limits_.bind_marker_count_max));
+    fail_invalid(fmt::format("Too many markers(?). More than {} exceed the allowed maximum of {}",
+                             limits_.bind_marker_count_max, ast::kBindMarkersMax));
   }
   marker_names_.push_back(marker.name);
   height_ = 1;

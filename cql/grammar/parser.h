@@ -13,7 +13,8 @@
 
 namespace tetrad::cql {
 
-/// What a text may cost. Crossing a limit is a syntax error, found before the memory is taken.
+/// What a text may cost. Crossing a limit is a syntax error (of markers: kInvalid), found before the
+/// memory is taken.
 /// A statement of a client is the only text here whose size nobody else has bounded; the defaults
 /// are those of the server.
 struct ParseLimits {
@@ -21,8 +22,9 @@ struct ParseLimits {
   size_t token_count_max = 4'000'000;
   size_t element_count_max = 65'536 * 4;  // items of one list, set, map, tuple, IN or batch
   int32_t depth_max = 100;                // nested types, terms, selectors
-  // What the protocol can bind.
-  int32_t bind_marker_count_max = 65'535;
+  // More than the protocol can bind (kBindMarkersMax), since a statement that has another mistake as
+  // well is refused for that one, as in Cassandra.
+  int32_t bind_marker_count_max = 131'072;
 };
 
 /// A statement and the name of each bind marker by index (none for `?`).
@@ -34,7 +36,7 @@ struct ParsedStatement {
 };
 
 /// Reads exactly one statement; one `;` may end it. Errors: kSyntax, "line L:C …" with lines
-/// from 1 and columns from 0. Pure.
+/// from 1 and columns from 0; kInvalid for too many bind markers. Pure.
 Result<ParsedStatement> parse_with_markers(std::string_view text, const ParseLimits& limits = {});
 
 /// The same without the list of markers.

@@ -176,6 +176,11 @@ void Parser::fail(std::string message) {
   index_ = tokens_.size() - 1;
 }
 
+void Parser::fail_invalid(std::string message) {
+  if (!failed_) error_code_ = ErrorCode::kInvalid;
+  fail(std::move(message));
+}
+
 std::string Parser::place(size_t at) const {
   const Token& token = tokens_[at];
   // As ANTLR, which has no place for the end of the input.
@@ -288,44 +293,38 @@ std::string Parser::snippet(size_t from) const {
                      end == text_.size() ? "" : "...");
 }
 
-namespace {
-
-Error syntax_error(Parser& parser) { return Error(ErrorCode::kSyntax, parser.take_error()); }
-
-}  // namespace
-
 Result<ParsedStatement> parse_with_markers(std::string_view text, const ParseLimits& limits) {
   Parser parser(text, limits);
   ast::Statement statement = parser.whole_statement();
-  if (parser.failed()) return std::unexpected(syntax_error(parser));
+  if (parser.failed()) return std::unexpected(parser.take_error());
   return ParsedStatement{std::move(statement), parser.take_marker_names(), parser.token_count()};
 }
 
 Result<ast::Statement> parse_statement(std::string_view text, const ParseLimits& limits) {
   Parser parser(text, limits);
   ast::Statement statement = parser.whole_statement();
-  if (parser.failed()) return std::unexpected(syntax_error(parser));
+  if (parser.failed()) return std::unexpected(parser.take_error());
   return statement;
 }
 
 Result<ast::CqlType> parse_type(std::string_view text, const ParseLimits& limits) {
   Parser parser(text, limits);
   ast::CqlType type = parser.whole_type();
-  if (parser.failed()) return std::unexpected(syntax_error(parser));
+  if (parser.failed()) return std::unexpected(parser.take_error());
   return type;
 }
 
 Result<ast::Term> parse_term(std::string_view text, const ParseLimits& limits) {
   Parser parser(text, limits);
   ast::Term term = parser.whole_term();
-  if (parser.failed()) return std::unexpected(syntax_error(parser));
+  if (parser.failed()) return std::unexpected(parser.take_error());
   return term;
 }
 
 Result<std::vector<ast::Relation>> parse_where(std::string_view text, const ParseLimits& limits) {
   Parser parser(text, limits);
   std::vector<ast::Relation> relations = parser.whole_where();
-  if (parser.failed()) return std::unexpected(syntax_error(parser));
+  if (parser.failed()) return std::unexpected(parser.take_error());
   return relations;
 }
 

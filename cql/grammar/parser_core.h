@@ -42,8 +42,8 @@ class Parser {
   std::vector<ast::Relation> whole_where();
 
   bool failed() const { return failed_; }
-  /// Cassandra's text with line and column; only after a failure.
-  std::string take_error() { return std::move(error_); }
+  /// Cassandra's text, of a syntax error with line and column; only after a failure.
+  Error take_error() { return Error(error_code_, std::move(error_)); }
   size_t token_count() const { return tokens_.size(); }
   /// One for each marker in the order of the text; unset for `?`.
   std::vector<std::optional<std::string>> take_marker_names() { return std::move(marker_names_); }
@@ -105,6 +105,8 @@ class Parser {
   // -- errors (parser_core.cc)
   /// Keeps the first error, with a whole text; later ones change nothing.
   void fail(std::string message);
+  /// The same for what is no mistake of grammar.
+  void fail_invalid(std::string message);
   /// "line L:C no viable alternative at input …": the token at `at` fits nothing that began at
   /// `from`.
   void fail_no_viable(size_t at, size_t from);
@@ -351,6 +353,7 @@ class Parser {
   int32_t depth_ = 0;
   int32_t height_ = 0;
   bool failed_ = false;
+  ErrorCode error_code_ = ErrorCode::kSyntax;
   std::string error_;
   // Of the last token, when it is kError. It becomes the parser's error only when the parser gets
   // there: an earlier mistake in the grammar is reported instead.

@@ -162,9 +162,12 @@ class DescribeStatement final : public Statement {
     if (context.options.paging_position) {
       base::ByteReader reader(*context.options.paging_position);
       // Paging states are client input: a short one is an error, not a crash.
-      TETRAD_CO_TRY(const uint64_t began_with, reader.read_u64());
-      TETRAD_CO_TRY(first, reader.read_u64());
-      if (began_with != version) {
+      const auto began_with = reader.read_u64();
+      const auto reached = reader.read_u64();
+      if (!began_with || !reached || !reader.at_end())
+        co_return fail(ErrorCode::kInvalid, "Incompatible paging state");
+      first = *reached;
+      if (*began_with != version) {
         co_return fail(ErrorCode::kInvalid,
                        "The schema has changed since the previous page of the DESCRIBE statement "
                        "result. Please retry "

@@ -139,7 +139,7 @@ struct SubjectOf {
 std::string_view name_of(AuditCategory category) {
   // In the order of the enumeration.
   static constexpr std::array<std::string_view, kAuditCategories> kNames = {
-      "QUERY", "DML", "DDL", "DCL", "OTHER", "AUTH", "ERROR", "PREPARE"};
+      "QUERY", "DML", "DDL", "DCL", "OTHER", "AUTH", "ERROR", "PREPARE", "ADMIN"};
   return kNames[static_cast<size_t>(category)];
 }
 

@@ -10,10 +10,21 @@
 
 namespace tetrad::cql {
 
-/// Groups of statements that an audit log is filtered by, as Cassandra's AuditLogEntryCategory.
-enum class AuditCategory : uint8_t { kQuery, kDml, kDdl, kDcl, kOther, kAuth, kError, kPrepare };
+/// Groups of statements that an audit log is filtered by, as Cassandra's AuditLogEntryCategory; and
+/// orders of the admin port, whose counterpart in later versions of Cassandra is the category JMX.
+enum class AuditCategory : uint8_t {
+  kQuery,
+  kDml,
+  kDdl,
+  kDcl,
+  kOther,
+  kAuth,
+  kError,
+  kPrepare,
+  kAdmin
+};
 /// For tables by category.
-inline constexpr size_t kAuditCategories = 8;
+inline constexpr size_t kAuditCategories = 9;
 
 /// "QUERY", "DML", …
 std::string_view name_of(AuditCategory category);

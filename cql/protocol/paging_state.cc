@@ -44,15 +44,14 @@ void hide(Bytes& state, BytesView mac, BytesView key) {
   }
 }
 
-std::unexpected<Error> refused(const char* why) {
-  return fail(ErrorCode::kProtocol, "Invalid value for the paging state: {}", why);
-}
-
 Result<PagingState> read_state(BytesView bytes) {
   base::ByteReader reader(bytes);
   PagingState state;
   TETRAD_TRY(const uint8_t version, reader.read_u8());
-  if (version != kVersion && version != kHiddenVersion) return refused("made by another version");
+  // The MAC is right: a node gave it that is newer than this one.
+  if (version != kVersion && version != kHiddenVersion)
+    return fail(ErrorCode::kProtocol,
+                "Invalid value for the paging state: another version of the server gave it");
   state.is_hidden = version == kHiddenVersion;
   TETRAD_TRY(const BytesView statement, reader.read_raw(state.statement.size()));
   std::copy(statement.begin(), statement.end(), state.statement.begin());
@@ -60,7 +59,7 @@ Result<PagingState> read_state(BytesView bytes) {
   TETRAD_TRY(state.partition_rows_left, reader.read_zigzag());
   TETRAD_TRY(const BytesView position, reader.read_bytes());
   state.position = position;
-  if (!reader.at_end()) return refused("too long");
+  if (!reader.at_end()) return fail(ErrorCode::kCorruption, "bytes left");
   return state;
 }
 
@@ -84,7 +83,7 @@ Bytes encode_paging_state(const PagingState& state, BytesView key) {
 
 Result<PagingState> decode_paging_state(BytesView bytes, const StatementHash& statement,
                                         BytesView key) {
-  if (bytes.size() <= kMacBytes) return refused("too short");
+  if (bytes.size() <= kMacBytes) return fail(ErrorCode::kProtocol, kForeignPagingState);
   BytesView body = bytes.substr(0, bytes.size() - kMacBytes);
   const BytesView given = bytes.substr(body.size());
   Bytes readable;
@@ -96,13 +95,12 @@ Result<PagingState> decode_paging_state(BytesView bytes, const StatementHash& st
   char mac[kMacBytes];
   authenticate(body, key, mac);
   // Compared in constant time.
-  if (!base::is_same_secret({mac, kMacBytes}, given)) {
-    return refused("it was changed, or made by another cluster");
-  }
+  if (!base::is_same_secret({mac, kMacBytes}, given))
+    return fail(ErrorCode::kProtocol, kForeignPagingState);
   auto state = read_state(body);
   if (!state) {
     if (state.error().code == ErrorCode::kProtocol) return state;
-    return refused("malformed");
+    return fail(ErrorCode::kProtocol, kForeignPagingState);
   }
   if (state->statement != statement) {
     return fail(ErrorCode::kInvalid,

@@ -586,20 +586,21 @@ void MetaServiceImpl::set_tablet_bytes(TabletId tablet, uint64_t bytes) {
   tablet_bytes_most_ = std::max<size_t>(1024, 2 * tablet_bytes_.size());
 }
 
-// A node that has just begun has heard of no sizes: nothing known is not nothing there.
+// A node that has just begun has heard of few sizes: what is known of some is not all there is.
 std::optional<uint64_t> MetaServiceImpl::reported_bytes(HostId host) const {
   uint64_t bytes = 0;
-  bool has_any = false, knows_any = false;
+  bool has_any = false, knows_all = true;
   for (const auto& [id, table] : state_->tables) {
     for (const partitioner::Tablet& tablet : table->tablets.tablets())
       for (const StoreAddress& replica : tablet.replicas) {
         if (replica.host != host) continue;
         has_any = true;
-        knows_any |= tablet_bytes_.contains(tablet.id);
+        knows_all &= tablet_bytes_.contains(tablet.id);
         bytes += tablet_bytes(tablet.id);
       }
   }
-  if (has_any && !knows_any) return std::nullopt;
+  if (has_any && knows_all) known_hosts_.insert(host);
+  if (has_any && !known_hosts_.contains(host)) return std::nullopt;
   return bytes;
 }
 

@@ -83,7 +83,7 @@ class MetaServiceImpl final : public MetaService {
   uint64_t tablet_bytes_version() const { return tablet_bytes_version_; }
   /// Of all replicas of a node. Of one that is down: as it was when it went down, since what its
   /// peers report grows without it; unset if it has been down for as long as this node runs, or if
-  /// nobody has reported yet.
+  /// not all sizes have been reported yet.
   std::optional<uint64_t> host_bytes(HostId host) const;
   HeatBoard& heat_board() { return heat_; }
   ThroughputBoard& throughput_board() { return throughputs_; }
@@ -128,7 +128,7 @@ class MetaServiceImpl final : public MetaService {
   Result<void> on_apply(RaftIndex index, BytesView command);
   void on_applied(RaftIndex index);
   Result<void> on_install(BytesView image, RaftIndex index);
-  /// Unset: it has tablets, and nothing was said of any of them yet.
+  /// Unset: the sizes of some of its tablets have not been reported since this node began.
   std::optional<uint64_t> reported_bytes(HostId host) const;
   void note_liveness(HostId host, bool live);
   void on_role_change(const RaftRoleChange& change);
@@ -178,6 +178,8 @@ class MetaServiceImpl final : public MetaService {
   MetaIndex fronts_applied_{UINT64_MAX};
   std::unordered_map<TabletId, uint64_t> tablet_bytes_;
   std::map<HostId, uint64_t> bytes_when_down_;  // of hosts that were live before
+  /// Of which all sizes were known once: what is made later begins with nothing.
+  mutable std::set<HostId> known_hosts_;
   size_t tablet_bytes_most_ = 1024;  // above this those of tablets that are gone are forgotten
   uint64_t tablet_bytes_version_ = 0;
   HeatBoard heat_;

@@ -6,6 +6,7 @@
 // when it was accepted.
 #include <algorithm>
 
+#include "base/closest_name.h"
 #include "partitioner/split_policy.h"
 #include "replication/membership/leaving.h"
 #include "server/admin/admin_service.h"
@@ -240,10 +241,11 @@ void AdminService::order_setting(const HttpRequest& request, Respond respond) {
   const std::string name = request.parameter("name"), value = request.parameter("value");
   const auto setting = std::ranges::find(kClusterSettings, name, &ClusterSetting::name);
   if (setting == std::end(kClusterSettings)) {
-    std::string names;
-    for (const ClusterSetting& known : kClusterSettings)
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
-    return respond(http_error(400, "settings are " + names));
+    std::vector<std::string> names;
+    for (const ClusterSetting& known : kClusterSettings) names.emplace_back(known.name);
+    const std::string near = base::did_you_mean(name, names);
+    return respond(http_error(400, fmt::format("there is no setting {}{} Settings are {}", name,
+                                               near.empty() ? "." : near, fmt::join(names, ", "))));
   }
   // All settings of the cluster are whole numbers; the table has unit and bounds.
   const auto number = whole_number(value);

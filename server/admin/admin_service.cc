@@ -148,7 +148,12 @@ void AdminService::handle(const HttpRequest& request, Respond respond) {
     return respond(http_error(
         405, fmt::format("{} is asked with {}, not {}", request.path, methods, request.method)));
   }
-  if (auto refused = refusal(*found, request)) return respond(std::move(*refused));
+  const bool is_order = found->access == Access::kOrder;
+  if (auto refused = refusal(*found, request)) {
+    if (is_order) orders_.refuse(request, found->parameters, *refused);
+    return respond(std::move(*refused));
+  }
+  if (is_order) respond = orders_.begin(request, found->parameters, std::move(respond));
   for (const auto& [name, value] : request.query) {
     if (std::ranges::find(found->parameters, name) == found->parameters.end())
       return respond(http_error(400, fmt::format("{} takes no parameter {}", request.path, name)));

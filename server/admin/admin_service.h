@@ -18,6 +18,7 @@
 #include "replication/node.h"
 #include "server/admin/http_server.h"
 #include "server/admin/node_controls.h"
+#include "server/admin/order_audit.h"
 #include "server/admin/readiness.h"
 #include "server/snapshots/snapshots.h"
 #include "storage/encryption/encrypted_files.h"
@@ -63,6 +64,8 @@ class AdminService {
     std::vector<replication::Endpoint> seeds = {};  // as the options name them
     /// Of the own disk, said behind its name where it is full: " (61 MB are left, …)".
     std::function<std::string()> disk_left = {};
+    /// Where orders are recorded; null: nowhere. Outlives the service.
+    cql::AuditTrail* audit = nullptr;
   };
   using Respond = HttpServer::Respond;
 
@@ -80,7 +83,9 @@ class AdminService {
   static const std::vector<Route>& routes();
 
   explicit AdminService(Parts parts)
-      : parts_(std::move(parts)), statistics_(parts_.shards.size()) {}
+      : parts_(std::move(parts)),
+        statistics_(parts_.shards.size()),
+        orders_(parts_.audit, parts_.shards.front().reactor) {}
 
   /// Answers once, now or later: 404 for what no route is called, 405 for another method, 400 for a
   /// parameter that the route does not take, 401 and 403 for who may not.
@@ -273,6 +278,7 @@ class AdminService {
     std::vector<std::string> damaged, failed;
   } verifying_;
   bool is_drained_ = false;  // by the last order about clients
+  OrderAudit orders_;
   base::TaskGroup tasks_;
 };
 

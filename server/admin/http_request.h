@@ -19,6 +19,9 @@ namespace tetrad::server {
 struct HttpRequest {
   std::string method, path;
   std::map<std::string, std::string> query;  // decoded
+  /// Who asks.
+  std::string client_address;
+  uint16_t client_port = 0;
   /// Headers, as they came; empty: not there.
   std::string host, origin, token;
   /// Over an address where only the public routes are answered.

@@ -272,6 +272,11 @@ void Connection<Stream>::answer() {
   parsed->origin = header("Origin");
   parsed->token = header(kTokenHeader);
   parsed->outside = server_->outside;
+  beast::error_code gone;
+  if (const auto client = tcp().socket().remote_endpoint(gone); !gone) {
+    parsed->client_address = client.address().to_string();
+    parsed->client_port = client.port();
+  }
   tcp().expires_never();  // a compaction may take its time
   is_handled_ = true;
   // Who answers may keep `respond` for longer than the connection, and the loop, live.

@@ -58,8 +58,8 @@ Result<std::set<AuditCategory>> categories_in(const std::string& option, const s
       ++number;
     if (number == cql::kAuditCategories) {
       return fail(ErrorCode::kConfig,
-                  "{}: {} is none of QUERY, DML, DDL, DCL, OTHER, AUTH, ERROR, PREPARE", option,
-                  name);
+                  "{}: {} is none of QUERY, DML, DDL, DCL, OTHER, AUTH, ERROR, PREPARE, ADMIN",
+                  option, name);
     }
     out.insert(static_cast<AuditCategory>(number));
   }

@@ -13,7 +13,8 @@ void append_audit_options(std::vector<OptionEntry>& table) {
   };
   add("audit_log_enabled", &Options::audit_log_enabled,
       "Records who asked for what, from where, and with what outcome: a line of JSON for each "
-      "statement and login. Values bound to markers and passwords are never in it. While the log "
+      "statement, login and order of tetractl. Values bound to markers and passwords are never in "
+      "it. While the log "
       "cannot be written, statements are refused.");
   add("audit_log_directory", &Options::audit_log_directory,
       "Where audit.log is kept; empty: the folder audit in data_directory.");
@@ -31,8 +32,8 @@ void append_audit_options(std::vector<OptionEntry>& table) {
                    "Files of the audit log that are kept beside the newest."});
   add_list(
       "audit_log_included_categories", &Options::audit_log_included_categories,
-      "Only these are recorded, of QUERY, DML, DDL, DCL, OTHER, AUTH, ERROR and PREPARE, separated "
-      "by commas; empty: all.");
+      "Only these are recorded, of QUERY, DML, DDL, DCL, OTHER, AUTH, ERROR, PREPARE and ADMIN "
+      "(orders of tetractl), separated by commas; empty: all.");
   add_list("audit_log_excluded_categories", &Options::audit_log_excluded_categories,
            "These are not recorded.");
   add_list("audit_log_included_keyspaces", &Options::audit_log_included_keyspaces,

@@ -46,6 +46,19 @@ class FakeControls final : public server::NodeControls {
   std::vector<server::HotKey> hot;
 };
 
+/// Keeps what is recorded.
+class KeptTrail final : public cql::AuditTrail {
+ public:
+  Result<void> check() const override {
+    if (is_full) return fail(ErrorCode::kServerError, "The audit log cannot be written");
+    return {};
+  }
+  void record(cql::AuditRecord record) override { records.push_back(std::move(record)); }
+
+  bool is_full = false;
+  std::vector<cql::AuditRecord> records;
+};
+
 class AdminNode {
  public:
   explicit AdminNode(size_t nodes = 1) : cluster(1, nodes) {
@@ -90,7 +103,9 @@ class AdminNode {
                                     [this](auto done) { done("k2", encrypted); },
                                     &addresses,
                                     "/data",
-                                    {"10.0.0.1:7000", "db2.example.com:7000"}});
+                                    {"10.0.0.1:7000", "db2.example.com:7000"},
+                                    {},
+                                    &trail});
   }
   /// What a request is answered with, once the world has gone on until it is.
   server::HttpResponse ask(const server::HttpRequest& request) {
@@ -112,6 +127,7 @@ class AdminNode {
   const std::string data_directory =
       std::filesystem::temp_directory_path() / ("tetrad-admin-" + std::to_string(::getpid()));
   FakeControls controls;
+  KeptTrail trail;
   cql::AddressFilter addresses{{}, Logger()};
   std::optional<server::Snapshots> snapshots;
   bool certificates_well = true;  // what reading them again answers

@@ -187,6 +187,8 @@ def cluster_verbs():
     case("merge x", "id is the number of a partition", 1)
     case("setting max_logical_partition_mb 20000")
     case("setting max_logical_partition_mb x", "is a whole number", 1)
+    case("setting max_logical_partition_gb 1", r"there is no setting max_logical_partition_gb; did you mean max_logical_partition_mb\? Settings are ", 1)
+    case("setting nosuch 1", r"there is no setting nosuch\. Settings are ", 1)
     settings = as_json("describe-cluster", "settings")["settings"]
     check("bash offers every setting", sorted(set(settings) - {"balance_orders"}) == SETTINGS, str(settings))  # that one rebalance counts
     for word in "remove-node", "removenode":
@@ -330,7 +332,9 @@ def client_verbs(session):
         check("clients come back after " + verb, wait_for(lambda: session.execute("SELECT k FROM ks.t LIMIT 1").one()))
     case("gettimeout read", r"\ACurrent timeout for type read: 5000 ms\n")
     case("gettimeout", r"(^Current timeout for type \w+: \d+ ms\n){6}")
-    case("gettimeout nosuch", r"Timeout type requires one of \(", 1)
+    case("gettimeout nosuch", r"there is no timeout type nosuch\. Timeout type requires one of \(", 1)
+    case("gettimeout reads", r"there is no timeout type reads; did you mean read\? Timeout type requires one of \(", 1)
+    case("settimeout reads 1000", r"there is no timeout type reads; did you mean read\? Timeout type requires one of \(", 1)
     case("settimeout read 6000", r"\A\Z")
     logged = list(session.execute("SELECT * FROM system_views.system_logs"))
     check("warnings are in system_logs", any(row.level == "WARN" and row.message.startswith("timeout changed by order type=read") and

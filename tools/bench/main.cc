@@ -17,6 +17,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
 
+#include "base/closest_name.h"
 #include "tools/bench/connection.h"
 #include "tools/bench/latencies.h"
 #include "tools/bench/workloads.h"
@@ -370,12 +371,23 @@ void complete(Settings& s) {
     if (!context) die(context.error().message);
     s.tls_context = std::move(*context);
   }
-  const auto known = bench::make_workloads(s.scale);
+  std::vector<std::string> known = {"schema", "ddl", "login"};
+  for (const auto& workload : bench::make_workloads(s.scale)) known.push_back(workload.name);
   for (const auto& name : s.workloads) {
-    if (name != "schema" && name != "ddl" && name != "login" &&
-        std::ranges::find(known, name, &bench::Workload::name) == known.end())
-      die("no workload '" + name + "': see --help");
+    if (std::ranges::find(known, name) == known.end())
+      die(fmt::format("no workload '{}'{} (tetrad-bench --help lists them)", name,
+                      base::did_you_mean(name, known)));
   }
+}
+
+/// "; did you mean --rows?" for the first option that there is not, or nothing.
+std::string near_option(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const std::string& word : app.remaining())
+    if (word.starts_with('-')) return base::did_you_mean(word.substr(0, word.find('=')), names);
+  return "";
 }
 
 /// Runs the workloads in the order of the command line. Each run draws other keys: its seed is made
@@ -424,7 +436,7 @@ int main(int argc, char** argv) {
     // --help: exit() prints it.
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    die(fmt::format("{} (tetrad-bench --help lists the options)", e.what()));
+    die(fmt::format("{}{} (tetrad-bench --help lists the options)", e.what(), near_option(app)));
   }
   complete(s);
   run_workloads(s);

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/closest_name.h"
 #include "tools/tetractl/certificates.h"
 #include "tools/tetractl/command_line.h"
 #include "tools/tetractl/text_table.h"
@@ -523,10 +524,11 @@ int show_timeout(AdminClient& node, const Invocation& call) {
   }
   for (const std::string& type : types) {
     if (!timeouts.contains(type)) {
-      std::string known;
-      for (const auto& [name, timeout_ms] : timeouts.items())
-        known += (known.empty() ? "" : ", ") + name;
-      throw NodeError(fmt::format("Timeout type requires one of ({})", known));
+      std::vector<std::string> known;
+      for (const auto& [name, timeout_ms] : timeouts.items()) known.push_back(name);
+      const std::string near = base::did_you_mean(type, known);
+      throw NodeError(fmt::format("there is no timeout type {}{} Timeout type requires one of ({})",
+                                  type, near.empty() ? "." : near, fmt::join(known, ", ")));
     }
     fmt::print("Current timeout for type {}: {} ms\n", type, timeouts.at(type).dump());
   }

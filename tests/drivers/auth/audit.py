@@ -14,7 +14,7 @@ from cassandra.cluster import Cluster
 from cassandra.query import BatchStatement
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tls"))
-from node import Node, wait_until  # noqa: E402
+from node import Node, tetractl, wait_until  # noqa: E402
 
 ADDRESS = sys.argv[1]
 results = {"passed": 0, "failed": 0}
@@ -171,6 +171,65 @@ def with_filters(top):
     node.stop()
 
 
+def with_orders(top):
+    """Orders of tetractl: who, from where, what, with what outcome; facts are none."""
+    node = AuditedNode(top)
+    token = (node.folder / "data" / "admin_token").read_text().strip()
+    to_node = ("-h", ADDRESS, "--token-file", node.folder / "data" / "admin_token")
+    for words, operation in (
+            (("setting", "burst_ru_per_s", 7), "setting name='burst_ru_per_s' value='7'"),
+            (("settimeout", "read", 4000), "timeout type='read' ms='4000'"),
+            (("snapshot", "-t", "before"), None), (("clearsnapshot", "-t", "before"), None),
+            (("updatecidrgroup", "office", "10.0.0.0/8"), "update-cidr-group name='office' cidrs='10.0.0.0/8'"),
+            (("dropcidrgroup", "office"), "drop-cidr-group name='office'"), (("flush",), "flush"),
+            (("log-level", "debug"), "log-level level='debug'")):
+        known = len(node.find(category="ADMIN")) if node.text() else 0
+        tetractl(*to_node, *words)
+        lines = wait_until(words, lambda: node.find(category="ADMIN")[known:])
+        line = lines[-1]
+        check(line["type"] == "ORDER" and line["user"] == "token" and line["source"].startswith("127.") and line["port"] > 0
+              and line["host"] == ADDRESS and "error" not in line and "ks" not in line
+              and (line["operation"] == operation or operation is None), (words, line))
+    tetractl(*to_node, "setting", "burst_ru_per_s", "many", fails=True)
+    found = node.find(category="ADMIN", operation="setting name='burst_ru_per_s' value='many'")
+    check(found and "is a whole number" in found[0]["error"], found)
+    tetractl(*to_node, "decommission", fails=True)
+    found = node.find(category="ADMIN", operation="decommission")
+    check(found and found[0]["error"], found)
+    wrong = Path(top) / "wrong_token"
+    wrong.write_text("5e" * 32)
+    tetractl("-h", ADDRESS, "--token-file", wrong, "drain", fails=True)
+    found = node.find(category="AUTH", type="UNAUTHORIZED_ATTEMPT", operation="drain", user="anonymous")
+    check(found and found[0]["error"].startswith("orders carry"), found)
+    before = len(node.lines())
+    tetractl("-h", ADDRESS, "flush")  # finds the token of a node of this machine
+    found = wait_until("one line", lambda: node.lines()[before:])
+    check([line["category"] for line in found] == ["ADMIN"], found)
+    before = len(node.lines())
+    for fact in ("status", "info", "gettimeout", "listsnapshots"):
+        tetractl(*to_node, fact)
+    time.sleep(0.5)
+    check(len(node.lines()) == before, node.lines()[before:])
+    tetractl(*to_node, "drain")
+    check(node.find(category="ADMIN", operation="drain"), "drain")
+    check(token not in node.text() and "5e" * 8 not in node.text(), "no token")
+    node.stop()
+    node = AuditedNode(top, "--audit-log-excluded-categories", "admin")
+    to_node = ("-h", ADDRESS, "--token-file", node.folder / "data" / "admin_token")
+    tetractl(*to_node, "flush")
+    Cluster([ADDRESS], protocol_version=5).connect().execute("SELECT release_version FROM system.local")
+    node.stop()  # what waits is written
+    check(not [line for line in node.lines() if line["category"] == "ADMIN"], "a filter")
+    node = AuditedNode(top, "--audit-log-included-categories", "ADMIN")
+    to_node = ("-h", ADDRESS, "--token-file", node.folder / "data" / "admin_token")
+    session = Cluster([ADDRESS], protocol_version=5).connect()
+    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    tetractl(*to_node, "flush", "k")
+    session.cluster.shutdown()
+    node.stop()
+    check([line["operation"] for line in node.lines()] == ["flush keyspace='k'"], node.lines())
+
+
 def with_filters_of_roles(top):
     """Each filter by one node: what two roles ask, and what of it is there once a later line is."""
     def recorded(*options):
@@ -212,7 +271,7 @@ def with_filters_of_roles(top):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    for part in (with_passwords, with_filters, with_filters_of_roles):
+    for part in (with_passwords, with_orders, with_filters, with_filters_of_roles):
         try:
             part(folder)
         finally:

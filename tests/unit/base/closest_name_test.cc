@@ -18,6 +18,8 @@ TEST_CASE("the closest name is the one with the fewest edits, or none that is cl
   CHECK(closest_name("", names).empty());
   CHECK(closest_name(std::string(100'000, 'x'), names).empty());
   CHECK(closest_name("ring", {}).empty());
+  CHECK(did_you_mean("statsu", names) == "; did you mean status?");
+  CHECK(did_you_mean("info", names).empty());
 }
 
 }  // namespace tetrad::base

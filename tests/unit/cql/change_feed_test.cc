@@ -506,6 +506,8 @@ TEST_CASE_METHOD(Fixture, "a table keeps a log of its changes WITH cdc = true") 
 }
 
 TEST_CASE_METHOD(Fixture, "a place in the feed is good for its table only") {
+  const std::string kUnfit =
+      "error: Invalid value for the paging state: this cluster gave it to another statement";
   run({"INSERT INTO t (k, c) VALUES (1, 1)"});
   Reader feed = reader(*this, 1, "k");
   CHECK(feed.next() == "1");
@@ -514,9 +516,9 @@ TEST_CASE_METHOD(Fixture, "a place in the feed is good for its table only") {
   run({"TRUNCATE t", "INSERT INTO t (k, c) VALUES (2, 1)"});
   CHECK(feed.next() == "error: The table was dropped or truncated");
   feed.at = "no position at all";
-  CHECK(feed.next() == "error: Invalid value for the paging state");
+  CHECK(feed.next() == kUnfit);
   feed.at = place->substr(0, place->size() - 1);
-  CHECK(feed.next() == "error: Invalid value for the paging state");
+  CHECK(feed.next() == kUnfit);
   feed.at.reset();
   CHECK(feed.next() == "2");
 }

@@ -89,11 +89,13 @@ TEST_CASE("size, tokens, elements and markers are limited") {
       message_of("SELECT a FROM t WHERE k IN (1, 2, 3, 4)", limits).find("more than 3 elements") !=
       std::string::npos);
   std::string markers = "SELECT a FROM t WHERE k IN (?";
-  for (int i = 1; i < 65535; ++i) markers += ",?";
-  CHECK(message_of(markers + ")") == "accepted");
-  CHECK(message_of(markers + ",?)")
-            .find("Too many markers(?). They exceed the allowed maximum of 65535") !=
-        std::string::npos);
+  for (int i = 1; i < 131'072; ++i) markers += ",?";
+  CHECK(message_of(markers + ")", {}) == "accepted");
+  const auto more = parse_statement(markers + ",?)");
+  REQUIRE_FALSE(more);
+  CHECK(more.error().code == ErrorCode::kInvalid);
+  CHECK(more.error().message ==
+        "Too many markers(?). More than 131072 exceed the allowed maximum of 65535");
 }
 
 TEST_CASE("an error never quotes much of a long statement") {

@@ -111,7 +111,7 @@ TEST_CASE("filters of the audit log") {
   CHECK(
       audit_filter_of(options).error().message ==
       "audit_log_excluded_categories: WRITES is none of QUERY, DML, DDL, DCL, OTHER, AUTH, ERROR, "
-      "PREPARE");
+      "PREPARE, ADMIN");
 }
 
 TEST_CASE("each filter of the audit log alone, and what is excluded wins") {
