@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file or folder that is open by its descriptor, for system calls that the standard library has not.
+// A file, folder or socket that is open by its descriptor, for system calls that the standard
+// library has not.
 #pragma once
 
 #include <unistd.h>
+#include <utility>
 
 namespace tetrad::base {
 
@@ -13,13 +15,16 @@ class OpenFile {
   ~OpenFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
+  OpenFile(OpenFile&& other) noexcept : descriptor_(other.release()) {}
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   int operator*() const { return descriptor_; }
   bool is_open() const { return descriptor_ >= 0; }
+  /// For another owner.
+  int release() { return std::exchange(descriptor_, -1); }
 
  private:
-  const int descriptor_;
+  int descriptor_;
 };
 
 }  // namespace tetrad::base

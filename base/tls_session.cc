@@ -202,14 +202,6 @@ Result<bool> TlsSession::handshake() {
   return true;
 }
 
-// Its own Finished is written: key exchange and signature are behind a server of TLS 1.3.
-bool TlsSession::is_nearly_open() const {
-  char none = 0;
-  return ssl_ != nullptr && !is_open_ && !failed_ && SSL_is_server(ssl_) == 1 &&
-         SSL_version(ssl_) == TLS1_3_VERSION && SSL_get_verify_mode(ssl_) == SSL_VERIFY_NONE &&
-         SSL_get_finished(ssl_, &none, 0) != 0;
-}
-
 Result<size_t> TlsSession::read(char* room, size_t size) {
   TETRAD_ASSERT(is_open_);
   if (failed_) return fail(ErrorCode::kProtocol, "TLS failed");

@@ -46,10 +46,6 @@ class TlsSession {
   /// May take milliseconds. Errors: kProtocol, with what is wrong with the peer or what it says is
   /// wrong with us; the session is of no more use then.
   Result<bool> handshake();
-  /// What is left of the handshake signs, verifies and agrees on nothing: a server without a demand
-  /// for certificates waits for the last word of TLS 1.3, a hash. handshake() takes some ten
-  /// microseconds then.
-  bool is_nearly_open() const;
   /// Of the user's bytes what there is, at most `size`; 0: more must be fed, or has_ended().
   /// Errors: kProtocol, the session is of no more use then.
   Result<size_t> read(char* room, size_t size);

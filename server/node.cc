@@ -67,10 +67,11 @@ uint64_t background_threads(const Options& options) {
 /// All that the node makes: of the pool readers, others and lanes of shards and logs, of RocksDB, of
 /// the shards, and a few that watch. RocksDB opens files with 16 that end again.
 uint64_t threads_of(const Options& options) {
-  constexpr uint64_t kOfAShard = 3, kOfLogs = 3, kOthers = 6 + 16;
+  constexpr uint64_t kOfLogs = 3, kOthers = 6 + 16;
+  const uint64_t of_a_shard = options.client_encryption_enabled ? 4 : 3;
   const ThreadIoPoolOptions pool = pool_options(options);
   return pool.reader_threads + pool.maintenance_threads + kOfLogs + background_threads(options) +
-         kOfAShard * std::max<uint64_t>(options.shards, 1) + kOthers;
+         of_a_shard * std::max<uint64_t>(options.shards, 1) + kOthers;
 }
 
 /// What the data of this process is on.

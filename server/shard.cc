@@ -9,9 +9,6 @@ namespace tetrad::server {
 
 namespace {
 
-/// Of the pool; each shard has one of its own.
-constexpr uint32_t kHandshakeLane = 0x544C0000;
-
 // Names of metrics: never change one, dashboards use them. The switch has no default, so the
 // compiler names a code that is missing. One table: a line for each code.
 const char* error_label(ErrorCode code) {
@@ -118,7 +115,7 @@ void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& 
   connections->logins = serving.logins;
   connections->audit = serving.query.audit;
   connections->tls = serving.tls;
-  connections->handshake_lane = kHandshakeLane + number;
+  if (serving.tls != nullptr) connections->open_door();
   register_metrics(metrics);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a connection works. All of it runs on the shard's thread; nothing here blocks.
 //
-// 1. start(): options of the socket, and a timer for STARTUP (and the login).
+// 1. start(): a timer for STARTUP (and the login). Where clients may speak TLS the door has the
+//    socket first (tls_door.h).
 // 2. read(): one pending read of the socket at most. Bytes go to the decoder.
 // 3. take_requests(): all whole envelopes that have come, until the connection must pause or has
 //    used up its turn. Each goes to take().
@@ -63,25 +64,19 @@ std::string shown_option(const cql::ClientState& client, const char* name) {
 
 }  // namespace
 
-Connection::Connection(asio::ip::tcp::socket socket, ConnectionContext& context)
-    : socket_(std::move(socket)),
+Connection::Connection(asio::io_context& io, Accepted accepted, ConnectionContext& context)
+    : remote_(accepted.remote),
+      accepted_(std::move(accepted.socket)),
+      socket_(io),
       context_(context),
       decoder_(cql::FrameDecoder::Role::kServer, context.limits.frame) {}
 
 Connection::~Connection() = default;
 
-// Called once, when a shared_ptr holds the object. Answers are sent whole, so Nagle's delay would
-// only cost latency; keep-alive finds clients whose machine is gone.
+// Called once, when a shared_ptr holds the object.
 void Connection::start() {
-  boost::system::error_code error;
-  socket_.non_blocking(true, error);
-  socket_.set_option(asio::ip::tcp::no_delay(true), error);
-  socket_.set_option(asio::socket_base::keep_alive(true), error);
-  const auto remote = socket_.remote_endpoint(error);
-  if (!error) {
-    client_.client_address = remote.address().to_string();
-    client_.client_port = remote.port();
-  }
+  client_.client_address = remote_.address().to_string();
+  client_.client_port = remote_.port();
   context_.metrics.accepted.add();
   context_.open.insert(shared_from_this());
   startup_timer_ = context_.reactor.call_at(
@@ -91,9 +86,25 @@ void Connection::start() {
                               client_.client_address);
         close();
       });
-  // The client speaks first, so its first byte decides between TLS and plain (connection_tls.cc).
-  if (context_.tls != nullptr) link_ = Link::kUndecided;
-  read();
+  if (context_.door == nullptr) {
+    if (take_socket(std::move(accepted_))) read();
+    return;
+  }
+  // The client speaks first, so its first byte decides between TLS and plain (tls_door.cc).
+  link_ = Link::kAtDoor;
+  at_door_ = context_.door->take(std::move(accepted_));
+  context_.at_door.emplace(at_door_, this);
+}
+
+bool Connection::take_socket(base::OpenFile socket) {
+  boost::system::error_code error;
+  socket_.assign(remote_.protocol(), *socket, error);
+  if (!error) {
+    socket.release();
+    socket_.non_blocking(true, error);
+  }
+  if (error) close();
+  return !error;
 }
 
 // An exception of a library, mostly for want of memory: this connection ends, the node goes on.
@@ -105,7 +116,7 @@ void Connection::broke(const char* why) {
 void Connection::read() {
   // Called from many places; these conditions make that harmless. A yielded connection reads again
   // in go_on().
-  if (reading_ || yielded_ || !is_open() || must_pause()) return;
+  if (reading_ || yielded_ || !is_open() || link_ == Link::kAtDoor || must_pause()) return;
   if (link_ != Link::kPlain) return await_wire();
   reading_ = true;
   const auto room = decoder_.writable();
@@ -231,7 +242,7 @@ ClientFacts Connection::facts() const {
   out.stage = phase_ == Phase::kNew     ? "established"
               : phase_ == Phase::kLogin ? "authenticating"
                                         : "ready";
-  if (link_ == Link::kTls && !shaking_) {
+  if (link_ == Link::kTls) {
     out.tls_version = tls_->version();
     out.cipher_suite = tls_->cipher_suite();
   }

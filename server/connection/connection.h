@@ -10,9 +10,9 @@
 // long is closed.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/open_file.h"
 #include "base/reactor.h"
 #include "base/task_group.h"
 #include "base/tls_session.h"
@@ -30,6 +31,7 @@
 #include "server/connection/client_facts.h"
 #include "server/connection/client_tls.h"
 #include "server/connection/event_hub.h"
+#include "server/connection/tls_door.h"
 
 namespace tetrad::server {
 
@@ -70,10 +72,8 @@ struct ConnectionContext {
   LoginLimits* logins = nullptr;                   // outlives it; null: nobody has to log in
   cql::AuditTrail* audit = nullptr;                // outlives it; null: nothing is recorded
   std::shared_ptr<const ClientTlsRules> tls = {};  // null: no client speaks it
-  uint32_t handshake_lane = 0;                     // of the pool (cql/execute/off_loop.h)
-  /// Those whose TLS handshake is not over, oldest first.
-  std::map<uint64_t, Connection*> handshakes;
-  uint64_t handshakes_begun = 0;
+  /// Those that are at the door.
+  std::unordered_map<TlsDoor::Id, Connection*> at_door;
   /// Two TLS records of full length.
   static constexpr size_t kWireRoomBytes = 32u << 10;
   Bytes wire_room;  // what was read of a socket and is not yet decrypted
@@ -85,14 +85,27 @@ struct ConnectionContext {
   /// Large buffers that were sent empty: the next turn of large answers fills one of them,
   /// whoever's it is.
   std::vector<Bytes> spare_rooms;
-  base::TaskGroup tasks;  // last: goes first
+  base::TaskGroup tasks;  // goes before what its tasks use
+  /// Made by open_door(); null: no client speaks TLS. Last: its thread ends first.
+  std::unique_ptr<TlsDoor> door;
+
+  /// For `tls`. Before the first connection; the object stays where it is. Throws as TlsDoor's
+  /// constructor.
+  void open_door();
+};
+
+/// A client's socket, which does not block, and from where it comes.
+struct Accepted {
+  base::OpenFile socket;
+  boost::asio::ip::tcp::endpoint remote;
 };
 
 /// A client's connection, from accept to close. On its shard's thread; kept by the socket's
 /// handlers and its requests. Always: its memory is bounded by its limits.
 class Connection final : public std::enable_shared_from_this<Connection>, public EventSink {
  public:
-  Connection(boost::asio::ip::tcp::socket socket, ConnectionContext& context);
+  /// `io`: the shard's loop.
+  Connection(boost::asio::io_context& io, Accepted accepted, ConnectionContext& context);
   ~Connection() override;
 
   void start();
@@ -106,6 +119,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   /// At once.
   void close();
   ClientFacts facts() const;
+  /// From the door of its shard.
+  void let_in(Entrant entrant);
 
   const cql::RegisterRequest& wanted_events() const override { return wanted_; }
   void send_schema_event(const cql::SchemaChange& change) override;
@@ -132,8 +147,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
     InFlight** link_;  // what points to this one
   };
 
-  /// kUndecided: the first byte tells whether it is TLS.
-  enum class Link : uint8_t { kPlain, kUndecided, kHandshake, kTls };
+  /// kAtDoor: the door has the socket and finds out which of the two it is.
+  enum class Link : uint8_t { kAtDoor, kPlain, kTls };
 
   /// The last catch of what a client's bytes set off on the loop: a library that throws, mostly for
   /// want of memory, costs that connection and nobody else.
@@ -148,24 +163,17 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   /// Logs why and closes at once.
   void broke(const char* why);
   void read();
+  /// False, and closed: the loop does not take the socket.
+  bool take_socket(base::OpenFile socket);
   // Of connections that speak TLS, or may (connection_tls.cc).
   /// Waits until the socket can be read, without a buffer.
   void await_wire();
-  /// Reads into the shard's room what has come; to TLS, or to the decoder.
+  /// Reads into the shard's room what has come, for TLS.
   void take_wire();
-  /// TLS or not, by the first byte. `first` is not empty.
-  void decide(BytesView first);
   /// Answers a client without TLS where it is demanded, in its protocol, and closes.
   void refuse_plain(BytesView first);
-  /// Makes the session, and room among the handshakes of the shard.
-  void begin_tls();
-  /// One step of the handshake, off the loop.
-  static Task<void> shake_hands(std::shared_ptr<Connection> self);
-  /// Back on the loop: sends what TLS wants to say, and begins the next step, or the client's
-  /// requests.
-  void handshake_stepped(const Result<bool>& is_over);
-  /// Takes the connection out of the shard's list of handshakes; may be called at any time.
-  void end_handshake();
+  /// The door need not look after it any more; may be called at any time.
+  void leave_door();
   /// What TLS has decrypted, to the decoder. Errors: the session is broken.
   Result<void> decrypt();
   void take_decrypted();
@@ -236,6 +244,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void drop_input();
 
   // Bytes go socket_ → (tls_) → decoder_, and encoder_ → (plain_ → tls_) → wire_ → socket_.
+  const boost::asio::ip::tcp::endpoint remote_;
+  base::OpenFile accepted_;  // until start()
   boost::asio::ip::tcp::socket socket_;
   ConnectionContext& context_;
   cql::FrameDecoder decoder_;
@@ -249,12 +259,11 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   // paused_: reading stopped by must_pause(). yielded_: a step of the loop is posted that takes on.
   // taking_: take_requests() is on the stack.
   bool writing_ = false, reading_ = false, flush_scheduled_ = false, taking_ = false,
-       paused_ = false, yielded_ = false, answered_ = false, logging_in_ = false,
-       shaking_ = false;  // the session is in use off the loop
+       paused_ = false, yielded_ = false, answered_ = false, logging_in_ = false;
   // Only forward, in the order of the enumeration; kLogin and kDraining may be left out.
   Phase phase_ = Phase::kNew;
   Link link_ = Link::kPlain;
-  uint64_t handshake_ = 0;  // of context_.handshakes; 0: none under way
+  TlsDoor::Id at_door_ = 0;  // 0: not there
   // 0 until STARTUP; then all requests must have it.
   int version_ = 0;
   uint64_t requests_ = 0;

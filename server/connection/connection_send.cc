@@ -60,7 +60,7 @@ void Connection::schedule_flush() {
 // call.
 void Connection::flush() {
   // What is under way flushes again at its end.
-  if (phase_ == Phase::kClosed || writing_ || shaking_) return;
+  if (phase_ == Phase::kClosed || writing_) return;
   if (!encoder_.empty() || (tls_ != nullptr && !tls_->out().empty())) {
     last_turn_bytes_ = encoder_.pending_bytes();
     if (tls_ == nullptr) {
@@ -182,7 +182,7 @@ void Connection::close_after_flush() {
 // A client that pipelines has requests in the decoder and the socket that were not begun: without an
 // answer it could not tell whether they were.
 void Connection::drain() {
-  if (phase_ == Phase::kLingering) return close();
+  if (phase_ == Phase::kLingering || link_ == Link::kAtDoor) return close();
   if (phase_ == Phase::kDraining) return;  // by an earlier order
   if (phase_ != Phase::kReady) return close_after_flush();
   phase_ = Phase::kDraining;
@@ -218,7 +218,7 @@ size_t Connection::read_now() {
     decoder_.commit(size);
     return size;
   }
-  if (link_ != Link::kTls || shaking_) return 0;
+  if (link_ != Link::kTls) return 0;
   Bytes& room = context_.wire_room;
   room.resize(ConnectionContext::kWireRoomBytes);
   const size_t size = socket_.read_some(asio::buffer(room), error);
@@ -273,13 +273,14 @@ void Connection::close() {
   context_.reactor.cancel(std::exchange(stall_timer_, 0));
   context_.reactor.cancel(std::exchange(linger_timer_, 0));
   context_.events.remove(*this);
-  end_handshake();
+  leave_door();
   if (login_wait_) {
     context_.reactor.post(
         [turn = *login_wait_] { turn.set(fail(ErrorCode::kUnavailable, "the client has gone")); });
   }
   boost::system::error_code ignored;
   socket_.close(ignored);
+  if (tls_ != nullptr) context_.door->forget(std::move(tls_));
   context_.open.erase(shared_from_this());
 }
 

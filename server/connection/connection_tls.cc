@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a connection does that speaks TLS, or may. Bytes of the wire are read into a room of the
-// shard, so that who is silent holds none; steps of the handshake, which sign and verify, run off
-// the loop, of each connection one at a time.
+// shard, so that who is silent holds none.
 //
-// 1. await_wire() waits until the socket can be read, without a buffer of its own; take_wire()
+// 1. The door (tls_door.h) has the socket until the client has shown what it speaks, and through
+//    the handshake. Until then the connection has a time limit and may be closed, nothing else.
+// 2. let_in(): with the socket, the session and what has come for the decoder.
+// 3. await_wire() waits until the socket can be read, without a buffer of its own; take_wire()
 //    reads into the shard's room.
-// 2. The first byte decides (decide): a TLS handshake record begins with 0x16, a request of the
-//    native protocol with its version, 3 to 5.
-// 3. Each flight of the handshake is one step on a worker (shake_hands): signatures take about a
-//    millisecond, which is too long for the loop. The worker also sends what the step has to say,
-//    over a descriptor of its own: the loop may close the connection meanwhile. Where the last step
-//    only compares a hash it runs on the loop.
-// 4. Afterwards records are decrypted on the loop and go to the decoder (take_decrypted); answers
-//    of a turn are encrypted together (encrypt_turn).
-//
-// shaking_ is true while a worker has the session. Nothing on the loop may touch tls_ then: reads,
-// flushes and further steps wait for its end.
-#include <sys/socket.h>
-#include <unistd.h>
-
+// 4. Records are decrypted and go to the decoder (take_decrypted); answers of a turn are encrypted
+//    together (encrypt_turn).
 #include <boost/asio/buffer.hpp>
 
-#include "base/open_file.h"
 #include "server/connection/connection.h"
 
 namespace tetrad::server {
@@ -35,14 +24,6 @@ namespace {
 constexpr int64_t kNoticeAgainUs = 1'000'000;
 constexpr int kNoticesMax = 5;
 constexpr size_t kPlainKept = 256u << 10;
-/// What the socket takes at once; it is taken off `out`. The rest, and what is wrong, is the loop's.
-size_t send_now(int socket, Bytes& out) {
-  if (socket < 0 || out.empty()) return 0;
-  const ssize_t sent = ::send(socket, out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent <= 0) return 0;
-  out.erase(0, static_cast<size_t>(sent));
-  return static_cast<size_t>(sent);
-}
 
 constexpr std::string_view kPlainRefused =
     "This port takes TLS only; connect with TLS (SSL) turned on in the client";
@@ -67,7 +48,6 @@ void Connection::notice(std::string_view what) {
 }
 
 void Connection::await_wire() {
-  if (shaking_) return;  // its end reads on
   reading_ = true;
   socket_.async_wait(asio::ip::tcp::socket::wait_read,
                      [self = shared_from_this()](const boost::system::error_code& error) {
@@ -87,34 +67,8 @@ void Connection::take_wire() {
   if (error == asio::error::would_block || error == asio::error::try_again) return read();
   if (error) return close();
   context_.metrics.bytes_in.add(size);
-  const BytesView wire = BytesView(room).substr(0, size);
-  // decide() may close the connection or leave it closing; then is_open() is false.
-  if (link_ == Link::kUndecided) decide(wire);
-  if (!is_open()) return;
-  if (link_ == Link::kPlain) {
-    // The bytes are in the shard's room, so the decoder copies them. Later reads of a plain
-    // connection go straight to the decoder.
-    decoder_.feed(wire);
-    take_requests();
-    read();
-    return;
-  }
-  tls_->feed(wire);
-  if (link_ == Link::kTls) return take_decrypted();
-  // The way to a worker and back costs more than such a step.
-  if (tls_->is_nearly_open()) return handshake_stepped(tls_->handshake());
-  shaking_ = true;
-  context_.tasks.spawn(shake_hands(shared_from_this()));
-}
-
-/// Of a request the first byte is the protocol's version, which is far below that of TLS.
-void Connection::decide(BytesView first) {
-  if (first.front() == base::kTlsHandshakeByte) {
-    begin_tls();
-  } else {
-    link_ = Link::kPlain;
-    if (!context_.tls->optional) refuse_plain(first);
-  }
+  tls_->feed(BytesView(room).substr(0, size));
+  take_decrypted();
 }
 
 /// In the words of the native protocol: a driver shows them.
@@ -132,77 +86,52 @@ void Connection::refuse_plain(BytesView first) {
   close_after_flush();
 }
 
-// At most kHandshakesMax at once: each holds memory before the client has shown anything. Beyond it
-// the oldest one that waits for its client gives way, so a flood of silent clients cannot keep
-// others out.
-void Connection::begin_tls() {
-  auto& others = context_.handshakes;
-  if (others.size() >= kHandshakesMax) {
-    const auto oldest =
-        std::ranges::find_if(others, [](const auto& other) { return !other.second->shaking_; });
-    if (oldest == others.end()) {
-      notice("closed, too many TLS handshakes are under way");
-      return close();
+void ConnectionContext::open_door() {
+  door = std::make_unique<TlsDoor>(
+      reactor, tls->credentials, metrics.tls_begun, [this](TlsDoor::Id id, Entrant entrant) {
+        const auto found = at_door.find(id);  // none: it was closed meanwhile
+        if (found == at_door.end()) return;
+        const auto connection = found->second->shared_from_this();
+        connection->let_in(std::move(entrant));
+      });
+}
+
+void Connection::leave_door() {
+  if (at_door_ == 0) return;
+  context_.at_door.erase(at_door_);
+  context_.door->drop(std::exchange(at_door_, 0));
+}
+
+void Connection::let_in(Entrant entrant) {
+  context_.at_door.erase(std::exchange(at_door_, 0));
+  context_.metrics.bytes_in.add(entrant.received_bytes);
+  context_.metrics.bytes_out.add(entrant.sent_bytes);
+  using How = Entrant::How;
+  if (entrant.how == How::kGone) return close();
+  if (entrant.how == How::kBroken) return broke(entrant.why.c_str());
+  if (entrant.how == How::kGaveWay) {
+    notice("closed in its TLS handshake, too many are under way");
+    return close();
+  }
+  if (!take_socket(std::move(entrant.socket))) return;
+  tls_ = std::move(entrant.session);
+  link_ = tls_ == nullptr ? Link::kPlain : Link::kTls;
+  caught([&] {
+    if (entrant.how == How::kPlain && !context_.tls->optional) return refuse_plain(entrant.first);
+    if (tls_ != nullptr && !tls_->out().empty()) schedule_flush();
+    if (entrant.how == How::kFailed) {
+      context_.metrics.tls_failed.add();
+      notice("TLS handshake failed: " + entrant.why);
+      return close_after_flush();
     }
-    const auto idle = oldest->second->shared_from_this();
-    idle->notice("closed in its TLS handshake, too many are under way");
-    idle->close();
-  }
-  auto session =
-      // The certificates as they are now: sessions that are open keep the ones they began with when
-      // files are reloaded.
-      base::TlsSession::make(context_.tls->credentials->current(), base::TlsSession::Role::kServer);
-  if (!session) return broke(session.error().message.c_str());
-  tls_ = std::move(*session);
-  link_ = Link::kHandshake;
-  context_.metrics.tls_begun.add();
-  handshake_ = ++context_.handshakes_begun;
-  others.emplace(handshake_, this);
-}
-
-void Connection::end_handshake() {
-  if (handshake_ != 0) context_.handshakes.erase(std::exchange(handshake_, 0));
-}
-
-// One step with what has come; false: the peer has to send more. `work` is a named local, since g++
-// 12 mishandles temporaries in co_await.
-Task<void> Connection::shake_hands(std::shared_ptr<Connection> self) {
-  ConnectionContext& context = self->context_;
-  Result<bool> is_over = false;
-  base::TlsSession& session = *self->tls_;
-  // What an earlier step has said goes first, if the client is slow to take it.
-  const base::OpenFile wire(self->writing_ ? -1 : ::dup(self->socket_.native_handle()));
-  size_t sent = 0;
-  const std::function<void()> work = [&] {
-    is_over = session.handshake();
-    sent = send_now(*wire, session.out());
-  };
-  try {
-    co_await context.processor.off_loop().run(context.handshake_lane, work);
-  } catch (const std::exception& thrown) {
-    is_over = fail(ErrorCode::kServerError, "{}", thrown.what());
-  }
-  self->shaking_ = false;
-  context.metrics.bytes_out.add(sent);
-  if (self->phase_ != Phase::kClosed) self->caught([&] { self->handshake_stepped(is_over); });
-}
-
-// On the loop again. Even a failed step has something to send: the TLS alert that tells the client
-// why.
-void Connection::handshake_stepped(const Result<bool>& is_over) {
-  schedule_flush();  // what the step has to say, of an error too
-  if (!is_over) {
-    end_handshake();
-    context_.metrics.tls_failed.add();
-    notice("TLS handshake failed: " + is_over.error().message);
-    return close_after_flush();
-  }
-  if (!is_open()) return;
-  if (!*is_over) return read();
-  end_handshake();
-  link_ = Link::kTls;
-  context_.metrics.tls_open.add();
-  take_decrypted();
+    decoder_.feed(entrant.first);
+    if (entrant.how == How::kOpen) {
+      context_.metrics.tls_open.add();
+      return take_decrypted();
+    }
+    take_requests();
+    read();
+  });
 }
 
 /// All that has come: what a turn reads of the wire is bounded.
@@ -215,7 +144,6 @@ Result<void> Connection::decrypt() {
   }
 }
 
-// Also after the last step of the handshake: the client may have sent its first request with it.
 void Connection::take_decrypted() {
   if (const auto decrypted = decrypt(); !decrypted) {
     notice("closed, " + decrypted.error().message);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accepts clients on the main thread and gives each to the shard with the fewest open connections.
-// Sockets move between event loops as native handles: the acceptor's socket is released here and
-// assigned on the shard's thread.
+// Sockets are accepted as descriptors and no loop's until their shard's takes them: at once, or from
+// its door (tls_door.h) after the TLS handshake.
 //
 // given_ counts connections when they are placed, metrics.closed when they end, so that the
 // difference is right even while a handle is on its way to its shard.
 #include "server/connection/listener.h"
 
-#include <unistd.h>
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
 
 namespace tetrad::server {
 namespace asio = boost::asio;
@@ -15,16 +17,12 @@ namespace asio = boost::asio;
 namespace {
 
 /// On the shard's own thread.
-// A handle that no socket takes must be closed and counted, or the place would be lost for good.
-void adopt(const Listener::Shard& shard, const asio::ip::tcp& protocol, int native) {
-  asio::ip::tcp::socket socket(shard.io);
-  boost::system::error_code error;
-  if (!shard.context.draining) socket.assign(protocol, native, error);
-  if (socket.is_open()) {
-    std::make_shared<Connection>(std::move(socket), shard.context)->start();
+// A socket that comes too late must be closed and counted, or the place would be lost for good.
+void adopt(const Listener::Shard& shard, Accepted accepted) {
+  if (!shard.context.draining) {
+    std::make_shared<Connection>(shard.io, std::move(accepted), shard.context)->start();
     return;
   }
-  ::close(native);
   shard.context.metrics.accepted.add();
   shard.context.metrics.closed.add();
 }
@@ -66,7 +64,14 @@ Listener::Listener(std::vector<Shard> shards, uint32_t connections_max, Logger l
 Result<void> Listener::listen(const std::string& address, uint16_t port) {
   boost::system::error_code error, ignored;
   const auto bound = bind_to(acceptor_, address, port);
-  if (bound) acceptor_.listen(4096, error);
+  // Linux hands these down to what is accepted. Answers are sent whole, so Nagle's delay would only
+  // cost latency; keep-alive finds clients whose machine is gone.
+  if (bound) {
+    acceptor_.set_option(asio::ip::tcp::no_delay(true), ignored);
+    acceptor_.set_option(asio::socket_base::keep_alive(true), ignored);
+    acceptor_.non_blocking(true, error);
+  }
+  if (bound && !error) acceptor_.listen(4096, error);
   if (!bound || error) {
     acceptor_.close(ignored);
     return bound ? Result<void>(cannot_listen(address, port, error)) : bound;
@@ -76,22 +81,30 @@ Result<void> Listener::listen(const std::string& address, uint16_t port) {
   return {};
 }
 
+// One in a step: a wait that begins anew ends at once where another client waits.
 void Listener::accept(uint64_t round) {
-  acceptor_.async_accept(
-      [this, round](const boost::system::error_code& error, asio::ip::tcp::socket socket) {
-        if (error == asio::error::operation_aborted || round != round_) return;
-        ConnectionContext& own = shards_.front().context;
-        if (error) {  // out of descriptors and the like: go on when some are free again
-          refused(error.message());
-          // Accepting again at once would spin, since the error stays until something is closed.
-          own.reactor.call_at(own.reactor.now_us() + 100'000, [this, round] {
-            if (round == round_) accept(round);
-          });
-          return;
-        }
-        place(std::move(socket));
-        accept(round);
-      });
+  acceptor_.async_wait(asio::socket_base::wait_read,
+                       [this, round](const boost::system::error_code& error) {
+                         if (error == asio::error::operation_aborted || round != round_) return;
+                         asio::ip::tcp::endpoint remote;
+                         auto size = static_cast<socklen_t>(remote.capacity());
+                         base::OpenFile socket(::accept4(acceptor_.native_handle(), remote.data(),
+                                                         &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+                         if (socket.is_open()) {
+                           remote.resize(size);
+                           place({std::move(socket), remote});
+                         } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+                           // Out of descriptors and the like: go on when some are free again.
+                           refused(std::strerror(errno));
+                           // Accepting again at once would spin, since the error stays until something is closed.
+                           ConnectionContext& own = shards_.front().context;
+                           own.reactor.call_at(own.reactor.now_us() + 100'000, [this, round] {
+                             if (round == round_) accept(round);
+                           });
+                           return;
+                         }
+                         accept(round);
+                       });
 }
 
 // closed is written by the shard's thread and may be a moment old: the number is at most too high.
@@ -101,30 +114,20 @@ uint64_t Listener::open_at(size_t shard) const {
 
 // Ties go to the lower shard. Beyond connections_max the socket is closed without a word: before
 // STARTUP there is no version to answer in.
-void Listener::place(asio::ip::tcp::socket socket) {
+void Listener::place(Accepted accepted) {
   size_t least = 0;
   uint64_t open = 0;
   for (size_t i = 0; i < shards_.size(); ++i) {
     open += open_at(i);
     if (open_at(i) < open_at(least)) least = i;
   }
-  boost::system::error_code ignored;
-  if (open >= connections_max_) {
-    refused(fmt::format("{} are open, as many as may be", open));
-    socket.close(ignored);
-    return;
-  }
+  if (open >= connections_max_) return refused(fmt::format("{} are open, as many as may be", open));
   ++given_[least];
   const Shard& shard = shards_[least];
   // Shard 0 runs on this thread.
-  if (least == 0) {
-    std::make_shared<Connection>(std::move(socket), shard.context)->start();
-    return;
-  }
-  const asio::ip::tcp protocol = acceptor_.local_endpoint(ignored).protocol();
-  const int native = socket.release(ignored);
+  if (least == 0) return adopt(shard, std::move(accepted));
   shard.context.reactor.post_from_any_thread(
-      [shard, protocol, native] { adopt(shard, protocol, native); });
+      [shard, accepted = std::move(accepted)]() mutable { adopt(shard, std::move(accepted)); });
 }
 
 // At most one line in ten seconds, with the number since the last one.

@@ -43,9 +43,8 @@ class Listener {
   uint64_t open_at(size_t shard) const;
   /// Ends when `round` is over.
   void accept(uint64_t round);
-  // To the shard with the fewest open connections; the socket's descriptor moves to that shard's
-  // loop.
-  void place(boost::asio::ip::tcp::socket socket);
+  // To the shard with the fewest open connections.
+  void place(Accepted accepted);
   /// Counts it, and says so at most every ten seconds.
   void refused(const std::string& why);
 

@@ -11,7 +11,8 @@ namespace tetrad::server {
 namespace {
 
 constexpr uint64_t kOwn = 384;        // logs, the local log, the admin port, what is short-lived
-constexpr uint64_t kOwnOfStore = 16;  // its write-ahead log, its manifest, files being written
+constexpr uint64_t kOwnOfStore = 18;  // its write-ahead log, its manifest, files being written,
+                                      // the door of its clients
 constexpr uint64_t kStoreFilesMost = 1024, kStoreFilesLeast = 64;
 constexpr uint64_t kPeersMost = 1024, kPeersLeast = 32;
 constexpr uint64_t kClientsLeast = 64;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <openssl/ssl.h>
 
 #include "base/tls_check.h"
 #include "tools/tetractl/certificates.h"
@@ -228,46 +227,6 @@ TEST_CASE("what is no TLS, and what is broken off, ends with a sentence", "[tls]
   talk.carry(*talk.client, *talk.server, talk.server_result);
   CHECK_THAT(talk.said_by_server(), Catch::Contains("bad record mac"));
   CHECK_FALSE(talk.server->out().empty());  // the alert
-}
-
-TEST_CASE("a server knows when nothing but a hash is left of a handshake", "[tls]") {
-  const Folder folder;
-  const auto trusting = context({"", "", folder.file("ca.pem")}, TlsPeer::kRequired);
-  const auto after_first_flight = [&](TlsPeer peer, int version) {
-    const auto of_server = context(folder.node(), peer);
-    SSL_CTX_set_max_proto_version(of_server->native(), version);
-    const auto server = session(of_server, Role::kServer);
-    CHECK_FALSE(server->is_nearly_open());
-    const auto client = session(trusting, Role::kClient);
-    CHECK(client->handshake() == false);
-    const Bytes hello = std::exchange(client->out(), {});
-    server->feed(BytesView(hello).substr(0, 100));
-    CHECK(server->handshake() == false);
-    CHECK_FALSE(server->is_nearly_open());
-    server->feed(BytesView(hello).substr(100));
-    CHECK(server->handshake() == false);
-    const bool is_nearly_open = server->is_nearly_open();
-    client->feed(std::exchange(server->out(), {}));
-    CHECK(client->handshake() == (version == TLS1_3_VERSION));
-    server->feed(std::exchange(client->out(), {}));
-    CHECK(server->handshake() == true);
-    CHECK_FALSE(server->is_nearly_open());
-    CHECK_FALSE(client->is_nearly_open());
-    return is_nearly_open;
-  };
-  CHECK(after_first_flight(TlsPeer::kUnasked, TLS1_3_VERSION));
-  CHECK_FALSE(after_first_flight(TlsPeer::kUnasked, TLS1_2_VERSION));
-  CHECK_FALSE(after_first_flight(TlsPeer::kIfGiven, TLS1_3_VERSION));
-  // Asked for another group first: the key exchange is yet to come.
-  const auto picky = context(folder.node(), TlsPeer::kUnasked);
-  SSL_CTX_set1_groups_list(picky->native(), "P-521");
-  const auto server = session(picky, Role::kServer);
-  const auto client = session(trusting, Role::kClient);
-  CHECK(client->handshake() == false);
-  server->feed(std::exchange(client->out(), {}));
-  CHECK(server->handshake() == false);
-  CHECK_FALSE(server->out().empty());
-  CHECK_FALSE(server->is_nearly_open());
 }
 
 TEST_CASE("files that do not read are named with what is wrong", "[tls]") {

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients over pairs of sockets, whose other ends are taken to the door. The test's thread is the
+// shard's.
+#include "server/connection/tls_door.h"
+
+#include <fcntl.h>
+#include <filesystem>
+#include <map>
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+
+#include "server/connection/client_tls.h"
+#include "server/runtime/asio_reactor.h"
+#include "tools/tetractl/certificates.h"
+
+namespace tetrad::server {
+namespace {
+
+using base::TlsSession;
+using How = Entrant::How;
+
+/// A folder with an authority and a node's certificate.
+struct Folder {
+  Folder() {
+    char name[] = "/tmp/tetrad_door_XXXXXX";
+    path = ::mkdtemp(name);
+    tools::CertificateOrder order;
+    order.directory = path;
+    order.nodes = {"127.0.0.1"};
+    REQUIRE(tools::make_certificates(order));
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::shared_ptr<base::TlsCredentials> credentials() const {
+    auto made = base::TlsCredentials::open(
+        {path + "/127.0.0.1.pem", path + "/127.0.0.1-key.pem", ""}, base::TlsPeer::kUnasked);
+    REQUIRE(made);
+    return *made;
+  }
+  std::string path;
+};
+
+/// A client's end, and its session if it speaks TLS.
+struct Client {
+  void send(BytesView bytes) const {
+    REQUIRE(::send(*socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(bytes.size()));
+  }
+  /// Of what the door has sent; "": it has closed.
+  Bytes receive() const {
+    Bytes room(65'536, 0);
+    const ssize_t size = ::recv(*socket, room.data(), room.size(), 0);
+    room.resize(size < 0 ? 0 : static_cast<size_t>(size));
+    return room;
+  }
+  Bytes hello() {
+    CHECK(session->handshake() == false);
+    return std::exchange(session->out(), {});
+  }
+  /// Answers the server until there is nothing more to answer.
+  void shake_hands() {
+    send(hello());
+    Result<bool> is_over = false;
+    while (is_over && !*is_over) {
+      session->feed(receive());
+      is_over = session->handshake();
+    }
+    REQUIRE(is_over);
+    send(std::exchange(session->out(), {}));
+  }
+  base::OpenFile socket;
+  std::unique_ptr<TlsSession> session;
+  TlsDoor::Id id;
+};
+
+struct Place {
+  Place() {
+    auto made = base::TlsContext::load({"", "", folder.path + "/ca.pem"}, base::TlsPeer::kRequired);
+    REQUIRE(made);
+    trusting = *made;
+    door = std::make_unique<TlsDoor>(reactor, folder.credentials(), begun,
+                                     [this](TlsDoor::Id id, Entrant entrant) {
+                                       CHECK_FALSE(let_in.contains(id));
+                                       let_in.emplace(id, std::move(entrant));
+                                     });
+  }
+  Client client() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    const timeval most{.tv_sec = 30, .tv_usec = 0};  // a test that would wait for ever fails
+    ::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    auto session = TlsSession::make(trusting, TlsSession::Role::kClient);
+    REQUIRE(session);
+    return {base::OpenFile(ends[0]), std::move(*session), door->take(base::OpenFile(ends[1]))};
+  }
+  const Entrant& wait_for(TlsDoor::Id id) {
+    reactor.run_until([&] { return let_in.contains(id); });
+    return let_in.at(id);
+  }
+
+  const Folder folder;
+  AsioReactor reactor;
+  base::Counter begun;
+  std::shared_ptr<const base::TlsContext> trusting;
+  std::map<TlsDoor::Id, Entrant> let_in;
+  std::unique_ptr<TlsDoor> door;
+};
+
+TEST_CASE("a handshake ends at the door, with what the client has asked already", "[tls]") {
+  Place place;
+  Client client = place.client();
+  client.shake_hands();
+  REQUIRE(client.session->write("question"));
+  client.send(std::exchange(client.session->out(), {}));
+  const Entrant& entrant = place.wait_for(client.id);
+  REQUIRE(entrant.how == How::kOpen);
+  // Nobody has to say a word for it, and who does may be let in before that has come.
+  Bytes asked = entrant.first;
+  char room[100];
+  while (asked.size() < 8) {
+    const ssize_t size = ::recv(*entrant.socket, room, sizeof room, 0);
+    if (size > 0) entrant.session->feed(BytesView(room, static_cast<size_t>(size)));
+    const auto got = entrant.session->read(room, sizeof room);
+    REQUIRE(got);
+    asked.append(room, *got);
+  }
+  CHECK(asked == "question");
+  CHECK(place.begun.value() == 1);
+  CHECK(entrant.sent_bytes > 500);
+  CHECK(entrant.received_bytes > 200);
+
+  Client prompt = place.client();
+  prompt.send(prompt.hello());
+  prompt.session->feed(prompt.receive());
+  CHECK(prompt.session->handshake() == true);
+  REQUIRE(prompt.session->write("question"));
+  prompt.send(prompt.session->out());  // the last word and the question at once
+  CHECK(place.wait_for(prompt.id).how == How::kOpen);
+  CHECK(place.let_in.at(prompt.id).first == "question");
+}
+
+TEST_CASE("a handshake may come byte by byte", "[tls]") {
+  Place place;
+  Client client = place.client();
+  for (const char byte : client.hello()) client.send(BytesView(&byte, 1));
+  client.session->feed(client.receive());
+  CHECK(client.session->handshake() == true);
+  for (const char byte : std::exchange(client.session->out(), {})) client.send(BytesView(&byte, 1));
+  CHECK(place.wait_for(client.id).how == How::kOpen);
+}
+
+TEST_CASE("who speaks without TLS is let in with what he has said", "[tls]") {
+  Place place;
+  const Client client = place.client();
+  client.send("\x05options");
+  const Entrant& entrant = place.wait_for(client.id);
+  CHECK(entrant.how == How::kPlain);
+  CHECK(entrant.session == nullptr);
+  CHECK(entrant.first == "\x05options");
+  CHECK(place.begun.value() == 0);
+}
+
+TEST_CASE("what is no handshake fails with an alert", "[tls]") {
+  Place place;
+  Client client = place.client();
+  Bytes hello = client.hello();
+  hello[5] = 0x55;  // the kind of the message, behind the head of the record
+  client.send(hello);
+  const Entrant& entrant = place.wait_for(client.id);
+  REQUIRE(entrant.how == How::kFailed);
+  CHECK_FALSE(entrant.why.empty());
+  CHECK(client.receive().front() == base::kTlsAlertByte);
+}
+
+TEST_CASE("a client may go at any point of the handshake", "[tls]") {
+  Place place;
+  const size_t size = place.client().hello().size();
+  for (size_t cut = 0; cut <= size; cut += 13) {
+    TlsDoor::Id id = 0;
+    {
+      Client client = place.client();
+      id = client.id;
+      if (cut != 0) client.send(BytesView(client.hello()).substr(0, cut));
+    }
+    CHECK(place.wait_for(id).how == How::kGone);
+    CHECK_FALSE(place.let_in.at(id).socket.is_open());
+  }
+}
+
+TEST_CASE("what is dropped is closed, and let in no more", "[tls]") {
+  Place place;
+  Client silent = place.client(), begun = place.client(), half = place.client();
+  begun.send(begun.hello());
+  CHECK_FALSE(begun.receive().empty());
+  half.send(BytesView(half.hello()).substr(0, 20));
+  for (const Client* client : {&silent, &begun, &half}) {
+    place.door->drop(client->id);
+    CHECK(client->receive().empty());
+  }
+  const Client last = place.client();
+  last.send("\x05");
+  place.wait_for(last.id);
+  CHECK(place.let_in.size() == 1);
+  place.door->drop(last.id);  // too late, and harmless
+}
+
+TEST_CASE("of too many handshakes the oldest gives way", "[tls]") {
+  Place place;
+  std::vector<Client> clients;
+  for (size_t i = 0; i < kHandshakesMax + 2; ++i) {
+    clients.push_back(place.client());
+    clients.back().send("\x16");
+    // One after the other, or their order would be chance.
+    while (place.begun.value() <= i) std::this_thread::yield();
+  }
+  CHECK(place.wait_for(clients[0].id).how == How::kGaveWay);
+  CHECK(place.wait_for(clients[1].id).how == How::kGaveWay);
+  CHECK(place.let_in.size() == 2);
+  // Who is silent is in nobody's way, and nobody in his.
+  Client late = place.client();
+  late.shake_hands();
+  CHECK(place.wait_for(late.id).how == How::kOpen);
+  CHECK(place.wait_for(clients[2].id).how == How::kGaveWay);
+}
+
+TEST_CASE("a door closes with clients before it", "[tls]") {
+  Place place;
+  Client silent = place.client(), begun = place.client(), over = place.client();
+  begun.send(begun.hello());
+  over.shake_hands();
+  CHECK(place.wait_for(over.id).how == How::kOpen);
+  for (int i = 0; i < 40; ++i) {
+    auto session = TlsSession::make(place.trusting, TlsSession::Role::kClient);
+    REQUIRE(session);
+    place.door->forget(std::move(*session));
+  }
+  place.door.reset();
+  CHECK(silent.receive().empty());
+  while (!begun.receive().empty()) {
+  }
+}
+
+}  // namespace
+}  // namespace tetrad::server
