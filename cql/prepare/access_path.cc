@@ -48,9 +48,11 @@ std::vector<IndexQuestion> questions_of(const Restriction& restriction) {
   return questions;
 }
 
-/// SAI keeps these in their order.
-bool has_sai_ranges(const DataType& type) {
-  return type.is_native() && !is_literal_term(&type) && type.kind() != TypeKind::kUuid;
+/// SAI keeps these in their order; a uuid only where a clustering column descends, as in Cassandra.
+bool has_sai_ranges(const ColumnSchema& column) {
+  const DataType& type = *column.type;
+  return type.is_native() && !is_literal_term(&type) &&
+         (type.kind() != TypeKind::kUuid || column.descending);
 }
 
 bool sasi_answers(const IndexSchema& index, const ColumnSchema& column, IndexQuestion question) {
@@ -142,7 +144,7 @@ bool answers(const IndexSchema& index, const ColumnSchema& column, IndexQuestion
   if (is_vector_index(index, *column.type)) return false;
   if (question == IndexQuestion::kEqual) return true;
   return question == IndexQuestion::kRange && index.index_class == IndexClass::kSai &&
-         has_sai_ranges(*column.type);
+         has_sai_ranges(column);
 }
 
 bool has_index(const TableSchema& table, const Restriction& restriction) {
