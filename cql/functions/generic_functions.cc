@@ -49,7 +49,9 @@ Made make_to_json(std::string_view, Types arguments, const TypePtr&) {
   ScalarFunction function = pure_function(
       {type}, text_type(),
       [type](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
-        return to_json(*type, counts_as_null(*type, values[0]) ? std::nullopt : values[0]);
+        // A tuple or user type without bytes has its fields, all null; SELECT JSON shows them, too.
+        const bool is_null = !type->is_tuple_like() && counts_as_null(*type, values[0]);
+        return to_json(*type, is_null ? std::nullopt : values[0]);
       });
   function.called_on_null = true;
   return share("to_json", std::move(function));
