@@ -269,6 +269,8 @@ bool TlsDoor::send(Place place) {
     out.erase(0, static_cast<size_t>(sent));
   }
   if (out.empty()) return true;
+  // Once: each change of what is asked for is an edge itself, of what has come and waits.
+  if (std::exchange(one.hears_of_room, true)) return false;
   epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.u64 = place->first}};
   ::epoll_ctl(*poll_, EPOLL_CTL_MOD, *one.socket, &event);
   return false;

@@ -83,6 +83,7 @@ class TlsDoor {
     std::unique_ptr<base::TlsSession> session = nullptr;  // null: nothing has come
     uint64_t begun = 0;                                   // of begun_
     bool is_queued = false;
+    bool hears_of_room = false;  // of the socket, for what is to be sent
     uint64_t received_bytes = 0, sent_bytes = 0;
   };
   /// Has spoken first at this time.

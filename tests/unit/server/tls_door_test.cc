@@ -190,6 +190,45 @@ TEST_CASE("a client may go at any point of the handshake", "[tls]") {
   }
 }
 
+TEST_CASE("who takes nothing is waited for without work, and goes on when he takes it", "[tls]") {
+  Place place;
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  const Bytes filler(1000, 'x');
+  size_t filled = 0;
+  for (ssize_t size = 0; size >= 0; filled += static_cast<size_t>(std::max<ssize_t>(size, 0)))
+    size = ::send(ends[1], filler.data(), filler.size(), 0);
+  auto session = TlsSession::make(place.trusting, TlsSession::Role::kClient);
+  REQUIRE(session);
+  Client client{base::OpenFile(ends[0]), std::move(*session),
+                place.door->take(base::OpenFile(ends[1]), 0)};
+  client.send(client.hello());
+  while (place.begun.value() == 0) std::this_thread::yield();
+  client.send("\x14");
+  const auto worked_ms = [] {
+    timespec now{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+  };
+  const int64_t before_ms = worked_ms();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(worked_ms() - before_ms < 40);
+  // The rest of a record that it may begin with the byte: what a client of TLS 1.3 may put in.
+  client.send(BytesView("\x03\x03\x00\x01\x01", 5));
+  Bytes got;
+  while (got.size() <= filled) got += client.receive();
+  client.session->feed(BytesView(got).substr(filled));
+  while (true) {
+    const auto is_over = client.session->handshake();
+    REQUIRE(is_over);
+    if (*is_over) break;
+    client.session->feed(client.receive());
+  }
+  client.send(client.session->out());
+  CHECK(place.wait_for(client.id).how == How::kOpen);
+}
+
 /// A client that has said `words` and hung up, before the door knows of him.
 base::OpenFile left_behind(BytesView words) {
   int ends[2];
