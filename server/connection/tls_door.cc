@@ -2,11 +2,16 @@
 // One thread over an epoll of its own. Each socket is registered once, by edges; who has something to
 // read stands in a queue until a read finds nothing more. A turn:
 //
-// 1. wait(): sockets that have become readable go to the queues.
+// 1. wait(): sockets that have become readable go to the queues. Who hangs up before he has been
+//    heard is gone at once, so that no signature is made for clients that have given up.
 // 2. take_orders(): new connections and those to drop, from the shard's thread.
 // 3. All of answering_, those in a handshake, each one read.
 // 4. One of fresh_, since a first flight costs a signature, a millisecond. So who answers in time
 //    comes before all who begin, and is never the oldest of too many.
+//
+// Origins take turns in 4, so that one with thousands of clients holds up none of the others. Of an
+// origin it is the first that has come; but while that one waits for longer than kPatience, the
+// last: with more than can be served, those who are served would otherwise all be about to give up.
 //
 // Whoever leaves is posted to the shard's thread with his socket and session: both belong to one
 // thread at a time.
@@ -37,6 +42,13 @@ int checked(int result, const char* what) {
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
+/// Of a client that has hung up. What is asked without TLS is answered all the same.
+bool has_asked(int socket) {
+  char first = 0;
+  return ::recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 &&
+         first != base::kTlsHandshakeByte;
+}
+
 /// All that has come behind the handshake.
 Result<Bytes> decrypted(base::TlsSession& session, Bytes& room) {
   Bytes out;
@@ -50,11 +62,12 @@ Result<Bytes> decrypted(base::TlsSession& session, Bytes& room) {
 }  // namespace
 
 TlsDoor::TlsDoor(base::Reactor& reactor, std::shared_ptr<base::TlsCredentials> credentials,
-                 base::Counter& begun, LetIn let_in)
+                 base::Counter& begun, LetIn let_in, std::chrono::milliseconds patience)
     : reactor_(reactor),
       credentials_(std::move(credentials)),
       handshakes_begun_(begun),
       let_in_(std::move(let_in)),
+      patience_(patience),
       poll_(checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       wake_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
       room_(kRoomBytes, 0) {
@@ -75,9 +88,9 @@ TlsDoor::~TlsDoor() {
   thread_.join();
 }
 
-TlsDoor::Id TlsDoor::take(base::OpenFile socket) {
+TlsDoor::Id TlsDoor::take(base::OpenFile socket, uint64_t origin) {
   const Id id = ++last_;
-  give({id, std::move(socket)});
+  give({id, std::move(socket), nullptr, origin});
   return id;
 }
 
@@ -115,7 +128,7 @@ void TlsDoor::run() {
       return id;
     };
     for (size_t left = answering_.size(); left != 0; --left) serve(next_of(answering_));
-    if (!fresh_.empty()) serve(next_of(fresh_));
+    if (!fresh_.empty()) serve(next_fresh());
   }
 }
 
@@ -127,7 +140,12 @@ void TlsDoor::wait(bool may_sleep) {
     count = ::epoll_wait(*poll_, events, kEventsMax, sleeps ? -1 : 0);
     for (int i = 0; i < count; ++i) {
       const auto found = waiting_.find(events[i].data.u64);
-      if (found != waiting_.end()) queue(found->first, found->second);
+      if (found == waiting_.end()) continue;
+      const bool is_over = (events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+      if (is_over && found->second.session == nullptr && !has_asked(*found->second.socket))
+        let_in(found, Entrant::How::kGone);
+      else
+        queue(found->first, found->second);
     }
   }
 }
@@ -154,14 +172,29 @@ bool TlsDoor::take_orders() {
 void TlsDoor::admit(Order order) {
   epoll_event event{EPOLLIN | EPOLLRDHUP | EPOLLET, {.u64 = order.id}};
   const Id id = order.id;
-  const auto place = waiting_.emplace(id, Waiting{std::move(order.socket), nullptr}).first;
+  const auto place = waiting_.emplace(id, Waiting{std::move(order.socket), order.origin}).first;
   if (::epoll_ctl(*poll_, EPOLL_CTL_ADD, *place->second.socket, &event) != 0)
     let_in(place, Entrant::How::kGone);
 }
 
 void TlsDoor::queue(Id id, Waiting& waiting) {
   if (std::exchange(waiting.is_queued, true)) return;
-  (waiting.session == nullptr ? fresh_ : answering_).push_back(id);
+  if (waiting.session != nullptr) return answering_.push_back(id);
+  fresh_[waiting.origin].push_back({id, std::chrono::steady_clock::now()});
+}
+
+TlsDoor::Id TlsDoor::next_fresh() {
+  auto turn = fresh_.upper_bound(origin_served_);
+  if (turn == fresh_.end()) turn = fresh_.begin();
+  auto& [origin, ones] = *turn;
+  origin_served_ = origin;
+  // Those that are gone would look like clients that wait.
+  while (ones.size() > 1 && !waiting_.contains(ones.front().id)) ones.pop_front();
+  const bool is_late = std::chrono::steady_clock::now() - ones.front().since > patience_;
+  const Id id = is_late ? ones.back().id : ones.front().id;
+  is_late ? ones.pop_back() : ones.pop_front();
+  if (ones.empty()) fresh_.erase(turn);
+  return id;
 }
 
 void TlsDoor::serve(Id id) {
@@ -236,6 +269,8 @@ bool TlsDoor::send(Place place) {
     out.erase(0, static_cast<size_t>(sent));
   }
   if (out.empty()) return true;
+  // Once: each change of what is asked for is an edge itself, of what has come and waits.
+  if (std::exchange(one.hears_of_room, true)) return false;
   epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.u64 = place->first}};
   ::epoll_ctl(*poll_, EPOLL_CTL_MOD, *one.socket, &event);
   return false;

@@ -4,6 +4,7 @@
 // a connection once it can be served, and neither signs nor is woken for each flight.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -41,23 +42,26 @@ struct Entrant {
 
 /// The connections of one shard before they are its own. The methods belong to the shard's thread.
 /// Whoever is there has no time limit: the owner drops those that take too long. Of handshakes that
-/// have begun kHandshakesMax are kept.
+/// have begun kHandshakesMax are kept; to begin one, origins take turns.
 class TlsDoor {
  public:
   using Id = uint64_t;  // never 0
   /// Once for each connection that was not dropped, on the reactor's thread.
   using LetIn = std::function<void(Id, Entrant)>;
 
+  /// For how long a client waits before later ones are served first.
+  static constexpr std::chrono::milliseconds kPatience{500};
+
   /// `begun` counts handshakes, and is the door's alone. All references outlive it. Errors: throws
   /// std::system_error, where a thread or a descriptor cannot be had.
   TlsDoor(base::Reactor& reactor, std::shared_ptr<base::TlsCredentials> credentials,
-          base::Counter& begun, LetIn let_in);
+          base::Counter& begun, LetIn let_in, std::chrono::milliseconds patience = kPatience);
   ~TlsDoor();
   TlsDoor(const TlsDoor&) = delete;
   TlsDoor& operator=(const TlsDoor&) = delete;
 
-  /// `socket` does not block.
-  Id take(base::OpenFile socket);
+  /// `socket` does not block. `origin`: of clients that one user may be, such as their address.
+  Id take(base::OpenFile socket, uint64_t origin);
   /// Closes it soon. It may be let in all the same, where that is on its way already.
   void drop(Id id);
   /// Frees a session of a connection that is closed, on the door's thread: when that next wakes, or
@@ -71,13 +75,21 @@ class TlsDoor {
     Id id;
     base::OpenFile socket;
     std::unique_ptr<base::TlsSession> session = nullptr;
+    uint64_t origin = 0;
   };
   struct Waiting {
     base::OpenFile socket;
-    std::unique_ptr<base::TlsSession> session;  // null: nothing has come
-    uint64_t begun = 0;                         // of begun_
+    uint64_t origin;
+    std::unique_ptr<base::TlsSession> session = nullptr;  // null: nothing has come
+    uint64_t begun = 0;                                   // of begun_
     bool is_queued = false;
+    bool hears_of_room = false;  // of the socket, for what is to be sent
     uint64_t received_bytes = 0, sent_bytes = 0;
+  };
+  /// Has spoken first at this time.
+  struct Fresh {
+    Id id;
+    std::chrono::steady_clock::time_point since;
   };
   using Place = std::unordered_map<Id, Waiting>::iterator;
 
@@ -91,6 +103,8 @@ class TlsDoor {
   bool take_orders();
   void admit(Order order);
   void queue(Id id, Waiting& waiting);
+  /// Out of fresh_, which is not empty; it may be gone.
+  Id next_fresh();
   void serve(Id id);
   /// One read of the socket, and what follows from it.
   void read(Place place);
@@ -108,6 +122,7 @@ class TlsDoor {
   const std::shared_ptr<base::TlsCredentials> credentials_;
   base::Counter& handshakes_begun_;
   const LetIn let_in_;
+  const std::chrono::milliseconds patience_;
   Id last_ = 0;  // of the shard's thread
   const base::OpenFile poll_, wake_;
   // Guards the next three.
@@ -116,8 +131,11 @@ class TlsDoor {
   bool is_woken_ = false, stopping_ = false;  // is_woken_: it will look at orders_
   // Of the door's thread.
   std::unordered_map<Id, Waiting> waiting_;
-  std::map<uint64_t, Id> begun_;      // handshakes under way, oldest first
-  std::deque<Id> answering_, fresh_;  // can be read: in a handshake, before one; may be gone
+  std::map<uint64_t, Id> begun_;  // handshakes under way, oldest first
+  // Can be read: in a handshake, and before one by origin, of which none is empty. May be gone.
+  std::deque<Id> answering_;
+  std::map<uint64_t, std::deque<Fresh>> fresh_;
+  uint64_t origin_served_ = 0;  // the last one
   std::vector<Order> orders_taken_;
   Bytes room_;
   std::thread thread_;  // last: it uses the others

@@ -3,9 +3,11 @@
 // shard's.
 #include "server/connection/tls_door.h"
 
+#include <condition_variable>
 #include <fcntl.h>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
@@ -92,7 +94,7 @@ struct Place {
     ::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
     auto session = TlsSession::make(trusting, TlsSession::Role::kClient);
     REQUIRE(session);
-    return {base::OpenFile(ends[0]), std::move(*session), door->take(base::OpenFile(ends[1]))};
+    return {base::OpenFile(ends[0]), std::move(*session), door->take(base::OpenFile(ends[1]), 0)};
   }
   const Entrant& wait_for(TlsDoor::Id id) {
     reactor.run_until([&] { return let_in.contains(id); });
@@ -186,6 +188,137 @@ TEST_CASE("a client may go at any point of the handshake", "[tls]") {
     CHECK(place.wait_for(id).how == How::kGone);
     CHECK_FALSE(place.let_in.at(id).socket.is_open());
   }
+}
+
+TEST_CASE("who takes nothing is waited for without work, and goes on when he takes it", "[tls]") {
+  Place place;
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  const Bytes filler(1000, 'x');
+  size_t filled = 0;
+  for (ssize_t size = 0; size >= 0; filled += static_cast<size_t>(std::max<ssize_t>(size, 0)))
+    size = ::send(ends[1], filler.data(), filler.size(), 0);
+  auto session = TlsSession::make(place.trusting, TlsSession::Role::kClient);
+  REQUIRE(session);
+  Client client{base::OpenFile(ends[0]), std::move(*session),
+                place.door->take(base::OpenFile(ends[1]), 0)};
+  client.send(client.hello());
+  while (place.begun.value() == 0) std::this_thread::yield();
+  client.send("\x14");
+  const auto worked_ms = [] {
+    timespec now{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+  };
+  const int64_t before_ms = worked_ms();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(worked_ms() - before_ms < 40);
+  // The rest of a record that it may begin with the byte: what a client of TLS 1.3 may put in.
+  client.send(BytesView("\x03\x03\x00\x01\x01", 5));
+  Bytes got;
+  while (got.size() <= filled) got += client.receive();
+  client.session->feed(BytesView(got).substr(filled));
+  while (true) {
+    const auto is_over = client.session->handshake();
+    REQUIRE(is_over);
+    if (*is_over) break;
+    client.session->feed(client.receive());
+  }
+  client.send(client.session->out());
+  CHECK(place.wait_for(client.id).how == How::kOpen);
+}
+
+/// A client that has said `words` and hung up, before the door knows of him.
+base::OpenFile left_behind(BytesView words) {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+  const base::OpenFile client(ends[0]);
+  REQUIRE(::send(*client, words.data(), words.size(), 0) == static_cast<ssize_t>(words.size()));
+  return base::OpenFile(ends[1]);
+}
+
+TEST_CASE("no handshake is begun with who has hung up", "[tls]") {
+  Place place;
+  const Bytes hello = place.client().hello();
+  const TlsDoor::Id gone = place.door->take(left_behind(hello), 0);
+  CHECK(place.wait_for(gone).how == How::kGone);
+  CHECK(place.begun.value() == 0);
+  const TlsDoor::Id silent = place.door->take(left_behind(""), 0);
+  CHECK(place.wait_for(silent).how == How::kGone);
+  // What was asked without TLS is done, as on a port without it.
+  const TlsDoor::Id plain = place.door->take(left_behind("\x05options"), 0);
+  CHECK(place.wait_for(plain).how == How::kPlain);
+  CHECK(place.let_in.at(plain).first == "\x05options");
+}
+
+/// Holds the door's thread at the first client that it lets in, until the test goes on.
+class HeldReactor final : public base::Reactor {
+ public:
+  base::MonotonicUs now_us() const override { return 0; }
+  int64_t wall_time_us() const override { return 0; }
+  int64_t boot_time_us() const override { return 0; }
+  void post(base::Callback) override {}
+  void at_turn_end(base::Callback) override {}
+  TimerId call_at(base::MonotonicUs, base::Callback) override { return 1; }
+  void cancel(TimerId) override {}
+  void post_from_any_thread(base::Callback callback) override {
+    std::unique_lock lock(mutex_);
+    posted_.push_back(std::move(callback));
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return is_released_; });
+  }
+  void wait_for(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return posted_.size() == count; });
+  }
+  void release() {
+    const std::lock_guard lock(mutex_);
+    is_released_ = true;
+    changed_.notify_all();
+  }
+  void run() {
+    for (base::Callback& callback : posted_) callback();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<base::Callback> posted_;
+  bool is_released_ = false;
+};
+
+/// In which order clients of these origins are served that have come together, by index.
+std::vector<size_t> served(const std::vector<uint64_t>& origins,
+                           std::chrono::milliseconds patience) {
+  const Folder folder;
+  HeldReactor reactor;
+  base::Counter begun;
+  std::vector<TlsDoor::Id> ids, let_in;
+  TlsDoor door(
+      reactor, folder.credentials(), begun,
+      [&](TlsDoor::Id id, const Entrant&) { let_in.push_back(id); }, patience);
+  const TlsDoor::Id first = door.take(left_behind("\x05"), 7);
+  reactor.wait_for(1);
+  for (const uint64_t origin : origins) ids.push_back(door.take(left_behind("\x05"), origin));
+  reactor.release();
+  reactor.wait_for(1 + ids.size());
+  reactor.run();
+  CHECK(let_in.front() == first);
+  std::vector<size_t> out;
+  for (size_t i = 1; i < let_in.size(); ++i)
+    out.push_back(static_cast<size_t>(std::ranges::find(ids, let_in[i]) - ids.begin()));
+  return out;
+}
+
+TEST_CASE("origins take turns, and of one the first comes first", "[tls]") {
+  CHECK(served({1, 1, 1, 1, 2, 3, 3}, std::chrono::hours(1)) ==
+        std::vector<size_t>{0, 4, 5, 1, 6, 2, 3});
+}
+
+TEST_CASE("while clients wait for too long the last comes first", "[tls]") {
+  CHECK(served({1, 1, 1, 1, 2}, std::chrono::milliseconds(-1)) ==
+        std::vector<size_t>{3, 4, 2, 1, 0});
 }
 
 TEST_CASE("what is dropped is closed, and let in no more", "[tls]") {
