@@ -89,6 +89,12 @@ void NodeImpl::register_store_metrics() {
             &storage::StoreStatistics::vector_scans);
     gauge("tetrad_storage_block_cache_bytes", "Bytes of blocks in the cache, which stores share.",
           &storage::StoreStatistics::cache_bytes);
+    counter("tetrad_storage_block_cache_hits_total",
+            "Blocks of table files, also of indexes and filters, that reads found in the cache.",
+            &storage::StoreStatistics::block_cache_hits);
+    counter("tetrad_storage_block_cache_misses_total",
+            "Blocks of table files that reads did not find in the cache.",
+            &storage::StoreStatistics::block_cache_misses);
   }
 }
 

@@ -95,23 +95,45 @@ NodeTable clients_table(const NodeViewSources& from) {
           }};
 }
 
-/// Cassandra's "chunks" are blocks of files, as our blocks are; their hits are not counted.
+// Of one cache, all stores together.
+struct CacheFigures {
+  uint64_t capacity_bytes = 0, bytes = 0, hits = 0, misses = 0;
+  double hits_per_s = 0, requests_per_s = 0;
+};
+
+VirtualRow row_of_cache(std::string_view name, const CacheFigures& cache) {
+  const uint64_t requests = cache.hits + cache.misses;
+  const cql::VirtualCell ratio =
+      requests == 0 ? kNull : real(static_cast<double>(cache.hits) / static_cast<double>(requests));
+  return {text(name),
+          big(as_signed(cache.capacity_bytes)),
+          kNull,
+          big(as_signed(cache.hits)),
+          ratio,
+          big(static_cast<int64_t>(cache.hits_per_s)),
+          big(static_cast<int64_t>(cache.requests_per_s)),
+          big(as_signed(requests)),
+          big(as_signed(cache.bytes))};
+}
+
+/// Cassandra's "chunks" are blocks of files, as our blocks are.
 VirtualRows rows_of_caches(const MemoryPlan& memory,
                            const std::vector<storage::StoreStatistics>& stores) {
-  uint64_t row_bytes = 0, hits = 0, misses = 0, block_bytes = 0;
+  CacheFigures blocks{.capacity_bytes = memory.block_cache};
+  CacheFigures rows{.capacity_bytes = memory.row_cache};
   for (const storage::StoreStatistics& store : stores) {
-    row_bytes += store.row_cache_bytes;
-    hits += store.row_cache_hits;
-    misses += store.row_cache_misses;
-    block_bytes = std::max(block_bytes, store.cache_bytes);  // they share it
+    blocks.bytes = std::max(blocks.bytes, store.cache_bytes);  // they share it
+    blocks.hits += store.block_cache_hits;
+    blocks.misses += store.block_cache_misses;
+    blocks.hits_per_s += store.block_cache_hits_per_s;
+    blocks.requests_per_s += store.block_cache_requests_per_s;
+    rows.bytes += store.row_cache_bytes;
+    rows.hits += store.row_cache_hits;
+    rows.misses += store.row_cache_misses;
+    rows.hits_per_s += store.row_cache_hits_per_s;
+    rows.requests_per_s += store.row_cache_requests_per_s;
   }
-  const uint64_t requests = hits + misses;
-  const cql::VirtualCell ratio =
-      requests == 0 ? kNull : real(static_cast<double>(hits) / static_cast<double>(requests));
-  return {{text("chunks"), big(as_signed(memory.block_cache)), kNull, kNull, kNull, kNull, kNull,
-           kNull, big(as_signed(block_bytes))},
-          {text("rows"), big(as_signed(memory.row_cache)), kNull, big(as_signed(hits)), ratio,
-           kNull, kNull, big(as_signed(requests)), big(as_signed(row_bytes))}};
+  return {row_of_cache("chunks", blocks), row_of_cache("rows", rows)};
 }
 
 NodeTable caches_table(const NodeViewSources& from) {

@@ -70,13 +70,15 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
   const replication::NodeInfo* const own = state->node(parts_.node.self());
   const ProcessFacts process = read_process_facts();
   uint64_t disk_bytes = 0, memtable_bytes = 0, block_cache_bytes = 0, errors = 0;
-  uint64_t cache_bytes = 0, hits = 0, misses = 0;
+  uint64_t block_hits = 0, block_misses = 0, cache_bytes = 0, hits = 0, misses = 0;
   for (const StoreFigures& store : figures) {
     const storage::StoreStatistics& s = store.statistics;
     // Stores are summed up, but for the block cache.
     disk_bytes += s.disk_bytes;
     memtable_bytes += s.memtable_bytes;
     block_cache_bytes = std::max(block_cache_bytes, s.cache_bytes);  // stores share it
+    block_hits += s.block_cache_hits;
+    block_misses += s.block_cache_misses;
     errors += s.background_errors + s.corruptions;
     cache_bytes += s.row_cache_bytes;
     hits += s.row_cache_hits;
@@ -103,6 +105,8 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
       {"shards", parts_.shards.size()},
       {"store_errors", errors},
       {"block_cache_bytes", block_cache_bytes},
+      {"block_cache_hits", block_hits},
+      {"block_cache_misses", block_misses},
       {"row_cache", {{"bytes", cache_bytes}, {"hits", hits}, {"misses", misses}}},
       {"log_level", level_name(parts_.logger.sink().level())},
       {"timeouts_ms", timeouts},

@@ -25,6 +25,8 @@ RocksStore::RocksStore(OpenedState state, const StoreOptions& options, SharedRes
       graphs_({.bytes_max = options.vector_graph_bytes, .vectors_min = options.vector_graph_min},
               [this](std::shared_ptr<GraphInMaking> graph) { let_go(std::move(graph)); }),
       row_cache_(options.row_cache_bytes),
+      block_rates_{base::RecentRate(reactor.now_us()), base::RecentRate(reactor.now_us())},
+      row_rates_(block_rates_),
       health_(state_.directory, reactor, pool, health_actions(), logger_),
       scrub_(options.scrub_period_us, 0, reactor, pool, scrub_actions(), logger_) {
   // A turn's trouble becomes the store's state.
@@ -99,6 +101,18 @@ void RocksStore::set_sync_clock(std::function<std::optional<int64_t>()> now_us) 
 uint64_t RocksStore::dead_seen(TableIncarnation incarnation) {
   const TableKnowledge* table = state_.tables.find(incarnation);
   return (table == nullptr ? 0 : table->dead) + (state_.tables.unknown() ? 1 : 0);
+}
+
+void RocksStore::CacheRates::look(uint64_t hits_now, uint64_t misses_now, int64_t now_us) {
+  hits.look(hits_now, now_us);
+  requests.look(hits_now + misses_now, now_us);
+}
+
+void RocksStore::note_time(int64_t now_s) {
+  state_.filter->set_now_s(now_s);
+  const RowCache::Figures& rows = row_cache_.figures();
+  block_rates_.look(block_reads_.hits, block_reads_.misses, reactor_.now_us());
+  row_rates_.look(rows.hits, rows.misses, reactor_.now_us());
 }
 
 void RocksStore::flush(std::move_only_function<void(Result<void>)> done) {
@@ -180,6 +194,10 @@ StoreStatistics RocksStore::statistics() {
   statistics.scrubbed_files = scrub_.figures().files;
   statistics.scrubbed_bytes = scrub_.figures().bytes;
   statistics.damaged_files = scrub_.figures().damaged_files;
+  statistics.block_cache_hits = block_reads_.hits;
+  statistics.block_cache_misses = block_reads_.misses;
+  statistics.block_cache_hits_per_s = block_rates_.hits.per_second();
+  statistics.block_cache_requests_per_s = block_rates_.requests.per_second();
   // The rest would need the database.
   if (unusable()) return statistics;
   const auto figure = [&](const std::string& property) {
@@ -209,6 +227,8 @@ StoreStatistics RocksStore::statistics() {
   statistics.row_cache_bytes = row_cache_.figures().bytes;
   statistics.row_cache_hits = row_cache_.figures().hits;
   statistics.row_cache_misses = row_cache_.figures().misses;
+  statistics.row_cache_hits_per_s = row_rates_.hits.per_second();
+  statistics.row_cache_requests_per_s = row_rates_.requests.per_second();
   statistics.vector_graphs = graphs_.count();
   statistics.vector_graph_bytes = graphs_.bytes();
   statistics.vector_graph_searches = graph_searches_;

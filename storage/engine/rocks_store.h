@@ -23,7 +23,9 @@
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/guarded.h"
+#include "base/recent_rate.h"
 #include "storage/engine/auto_compaction.h"
+#include "storage/engine/block_reads.h"
 #include "storage/engine/failure_mark.h"
 #include "storage/engine/kept_logs.h"
 #include "storage/engine/latest_timestamp.h"
@@ -143,7 +145,7 @@ class RocksStore final : public Store, public AutoCompaction {
   StoreViews& views() override { return views_; }
   void set_views(TableIncarnation base, ViewMakersPtr makers, TableIncarnation next) override;
   uint64_t dead_seen(TableIncarnation incarnation) override;
-  void note_time(int64_t now_s) override { state_.filter->set_now_s(now_s); }
+  void note_time(int64_t now_s) override;
   void flush(std::move_only_function<void(Result<void>)> done) override;
   void compact(std::vector<TableIncarnation> tables,
                std::move_only_function<void(Result<void>)> done) override;
@@ -295,34 +297,46 @@ class RocksStore final : public Store, public AutoCompaction {
   template <class T>
   void in_maintenance(uint32_t lane, std::move_only_function<Result<T>()> work,
                       std::move_only_function<void(Result<T>)> done) {
-    auto result = std::make_shared<Result<T>>(closed_error());
-    pool_.run(reactor_, base::IoDuty::kMaintenance, lane, visiting(result, std::move(work)),
-              [result, done = std::move(done)]() mutable { done(std::move(*result)); });
+    const auto outcome = std::make_shared<Outcome<T>>();
+    pool_.run(reactor_, base::IoDuty::kMaintenance, lane, visiting(outcome, std::move(work)),
+              [outcome, done = std::move(done)]() mutable { done(std::move(outcome->result)); });
   }
 
-  /// As in_maintenance(), on a reader.
+  /// As in_maintenance(), on a reader; for reads that somebody waits for, which are what the figures
+  /// of the block cache are of.
   template <class T>
   void in_readers(base::Deadline deadline, std::move_only_function<Result<T>()> work,
                   std::move_only_function<void(Result<T>)> done) {
-    auto result = std::make_shared<Result<T>>(closed_error());
-    pool_.read(reactor_, deadline, visiting(result, std::move(work)),
-               [result, done = std::move(done)](Result<void> began) mutable {
+    const auto outcome = std::make_shared<Outcome<T>>();
+    pool_.read(reactor_, deadline, visiting(outcome, std::move(work)),
+               [this, alive = alive_, outcome, done = std::move(done)](Result<void> began) mutable {
+                 if (*alive) block_reads_ += outcome->blocks;
                  if (!began) return done(std::unexpected(std::move(began.error())));
-                 done(std::move(*result));
+                 done(std::move(outcome->result));
                });
   }
+
+  /// Of work on another thread.
+  template <class T>
+  struct Outcome {
+    Result<T> result = closed_error();
+    BlockReads blocks;  // that it read
+  };
 
   /// The work inside of a visit: closing the database waits for it, and afterwards it does not
   /// begin. What it throws becomes an error.
   template <class T>
-  base::Callback visiting(std::shared_ptr<Result<T>> result,
+  base::Callback visiting(std::shared_ptr<Outcome<T>> outcome,
                           std::move_only_function<Result<T>()> work) {
-    return
-        [database = state_.database, result = std::move(result), work = std::move(work)]() mutable {
-          if (const RocksDatabase::Visit visit(*database); visit)
-            *result = base::guarded("work on the store's disk", work);
-          work = {};  // what it holds goes with this thread, inside the visit's time or after it
-        };
+    return [database = state_.database, outcome = std::move(outcome),
+            work = std::move(work)]() mutable {
+      if (const RocksDatabase::Visit visit(*database); visit) {
+        const BlockReads before = block_reads_here();
+        outcome->result = base::guarded("work on the store's disk", work);
+        outcome->blocks = block_reads_here() - before;
+      }
+      work = {};  // what it holds goes with this thread, inside the visit's time or after it
+    };
   }
   /// Work on the database behind all that has been written so far, on a maintenance thread.
   void maintain(uint32_t lane, std::move_only_function<Result<void>(rocksdb::DB&)> work,
@@ -354,6 +368,13 @@ class RocksStore final : public Store, public AutoCompaction {
   bool auto_compacts_ = true;  // as the operator has it
   base::Reactor::TimerId level0_timer_ = 0;
   RowCache row_cache_;
+  BlockReads block_reads_;  // of clients' reads
+  /// Over the last quarter of an hour.
+  struct CacheRates {
+    base::RecentRate hits, requests;
+    void look(uint64_t hits_now, uint64_t misses_now, int64_t now_us);
+  };
+  CacheRates block_rates_, row_rates_;
   uint64_t corruptions_ = 0;
   StatusListener status_changed_;
   StoreHealth health_;

@@ -53,7 +53,8 @@ void RocksStore::read_narrowed(ReadCommand command, base::Deadline deadline, Rea
     RocksView view(db(), {.snapshot = fixed ? snapshot->get() : nullptr,
                           .memory_only = true,
                           .steps_max = kStepsHereMax,
-                          .bytes_per_step = kBytesPerLookedStep});
+                          .bytes_per_step = kBytesPerLookedStep,
+                          .block_hits = &block_reads_.hits});
     const auto contents_here = [this](const ReadCommand& part) { return contents_of(part); };
     auto result = storage::read_by_index({view, *maker, contents_here}, command, limits);
     if (!view.gave_up()) {

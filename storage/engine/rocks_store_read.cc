@@ -69,7 +69,8 @@ void RocksStore::latest_timestamp(ReadCommand command, base::Deadline deadline,
   if (const auto why = unusable()) return done(std::unexpected(*why));
   if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
   // The same two attempts as read(): in memory, else on a reader.
-  RocksView view(db(), {.memory_only = true, .steps_max = kInlineStepsMax});
+  RocksView view(
+      db(), {.memory_only = true, .steps_max = kInlineStepsMax, .block_hits = &block_reads_.hits});
   auto latest = latest_timestamp_of(view, command);
   if (!view.gave_up()) {
     if (!latest) heed(latest.error());
@@ -299,7 +300,7 @@ Result<PaxosRegisters> RocksStore::registers_at(RocksView& view, BytesView key) 
 
 // Registers are one key: no snapshot is needed.
 void RocksStore::find_registers(Bytes key, base::Deadline deadline, RegistersCallback done) {
-  RocksView view(db(), {.memory_only = true});
+  RocksView view(db(), {.memory_only = true, .block_hits = &block_reads_.hits});
   auto registers = registers_at(view, key);
   if (!view.gave_up()) {
     if (!registers) heed(registers.error());
@@ -352,7 +353,8 @@ RocksViewOptions RocksStore::view_here(const ReadCommand& command,
                            .memory_only = true,
                            .steps_max = kInlineStepsMax,
                            .operands_max = options_.read_operands_max,
-                           .dead = dead};
+                           .dead = dead,
+                           .block_hits = &block_reads_.hits};
   // The cache serves walks over one partition only: named rows are single gets, and ranges would
   // flush it.
   if (!command.is_range && command.rows.empty()) {

@@ -32,7 +32,8 @@ void RocksStore::ViewSide::read(base::Deadline deadline, std::function<Result<vo
     RocksView view(store_.db(), {.snapshot = fixed ? snapshot->get() : nullptr,
                                  .memory_only = true,
                                  .steps_max = kStepsHereMax,
-                                 .bytes_per_step = kBytesPerLookedStep});
+                                 .bytes_per_step = kBytesPerLookedStep,
+                                 .block_hits = &store_.block_reads_.hits});
     Result<void> result = work(view);
     if (!view.gave_up()) {
       if (!result) store_.heed(result.error());

@@ -7,9 +7,9 @@
 
 #include <rocksdb/db.h>
 #include <rocksdb/perf_context.h>
-#include <rocksdb/perf_level.h>
 
 #include "base/assert.h"
+#include "storage/engine/block_reads.h"
 #include "storage/engine/rocks_options.h"
 #include "storage/engine/rocks_status.h"
 
@@ -121,13 +121,13 @@ class RocksIterator final : public KeyIterator {
 RocksView::RocksView(rocksdb::DB& db, const RocksViewOptions& options)
     : db_(db), options_(options), state_(std::make_unique<State>()) {
   state_->read = read_options_of(options);
-  if (!counts_passed_over()) return;
-  rocksdb::SetPerfLevel(rocksdb::PerfLevel::kEnableCount);
+  if (options_.block_hits != nullptr) block_hits_before_ = block_hits_here();
   passed_before_ = passed_over();
 }
 
 RocksView::~RocksView() {
-  if (counts_passed_over()) rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
+  if (options_.block_hits == nullptr || gave_up_) return;
+  *options_.block_hits += block_hits_here() - block_hits_before_;
 }
 
 uint64_t RocksView::passed_over() const {

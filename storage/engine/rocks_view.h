@@ -37,6 +37,9 @@ struct RocksViewOptions {
   RowCache::Moment moment = {};
   /// What is known of the partition's dead rows; null: nothing.
   const DeadRunList* dead = nullptr;
+  /// Of a view of memory only: where its hits in the block cache are added, unless it gives up and
+  /// the same is read again. Null: nowhere.
+  uint64_t* block_hits = nullptr;
 };
 
 /// A key that is worth being written as one value again, with that value.
@@ -68,7 +71,7 @@ class RocksView final : public KeyView {
  private:
   friend class RocksIterator;
   struct State;  // rocksdb's read options and pinned value
-  /// On threads of the I/O pool only: it costs a little with every key.
+  /// On threads of the I/O pool only.
   bool counts_passed_over() const { return !options_.memory_only && options_.dead != nullptr; }
   bool take_step() { return ++steps_ <= options_.steps_max; }
   /// A value has been read.
@@ -79,7 +82,7 @@ class RocksView final : public KeyView {
   uint64_t steps_ = 0;
   bool gave_up_ = false, is_long_ = false;
   DeadRunList dead_found_;
-  uint64_t passed_before_ = 0;
+  uint64_t passed_before_ = 0, block_hits_before_ = 0;
   MergeWatch watch_;
   std::vector<MergedValue> merged_;
   size_t merged_bytes_ = 0;

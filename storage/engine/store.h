@@ -123,7 +123,13 @@ struct StoreStatistics {
   uint64_t level0_files = 0, compactions_running = 0, flushes_running = 0;
   uint64_t writes_paced_us = 0;  // time during which writes had to wait for the disk
   uint64_t background_errors = 0, corruptions = 0;
+  /// Blocks of files that reads asked for; not those that compactions, flushes, streams, sweeps and
+  /// index builds did. What the loop did not find and a reader reads again counts once.
+  uint64_t block_cache_hits = 0, block_cache_misses = 0;
   uint64_t row_cache_bytes = 0, row_cache_hits = 0, row_cache_misses = 0;
+  /// Over the last quarter of an hour (base/recent_rate.h).
+  double block_cache_hits_per_s = 0, block_cache_requests_per_s = 0;
+  double row_cache_hits_per_s = 0, row_cache_requests_per_s = 0;
   uint64_t vector_graphs = 0, vector_graph_bytes = 0;  // that serve; of all, also those being made
   /// Searches for near vectors by how they were answered: by a graph, or by reading all rows.
   uint64_t vector_graph_searches = 0, vector_scans = 0;
@@ -333,7 +339,7 @@ class Store {
   virtual uint64_t dead_seen(TableIncarnation incarnation) = 0;
 
   /// The node's time, set every few seconds: compactions drop values of cells that expired long
-  /// before it. Before the first call they drop none.
+  /// before it. Before the first call they drop none. The rates of statistics() are as of the last.
   virtual void note_time(int64_t now_s) = 0;
 
   virtual void flush(std::move_only_function<void(Result<void>)> done) = 0;

@@ -201,6 +201,22 @@ def cluster_verbs():
     case("removenode " + live, "", 1)
 
 
+def check_block_cache(session):
+    """All rows are in files: each read asks for blocks, which the second one finds."""
+    for _ in range(2):
+        assert len(list(session.execute("SELECT * FROM ks.t"))) == 300
+    chunks = session.execute("SELECT * FROM system_views.caches WHERE name = 'chunks'").one()
+    check("system_views.caches counts what reads find in the block cache",
+          0 < chunks.hit_count < chunks.request_count and chunks.hit_ratio == chunks.hit_count / chunks.request_count, chunks)
+    with urllib.request.urlopen("http://%s:9180/metrics" % FIRST, timeout=10) as answer:
+        metrics = answer.read().decode()
+    counted = {what: sum(map(float, re.findall(r"^tetrad_storage_block_cache_%s_total\{.*\} (\S+)$" % what, metrics, re.M)))
+               for what in ("hits", "misses")}
+    check("and so does /metrics", counted["hits"] >= chunks.hit_count and counted["misses"] >= 1, (counted, chunks))
+    case("info", r"^Chunk Cache +: size \S+ \S+, [1-9]\d* misses, [1-9]\d* requests, [01]\.\d{3} hit rate\n"
+                 r"Row Cache +: size \S+ \S+, \d+ hits, \d+ requests, [01]\.\d{3} hit rate$")
+
+
 def data_verbs(session):
     for word in "tablestats", "cfstats":
         case(word + " ks.t", r"\ATotal number of tables: 1\n-+\nKeyspace: ks\n\t\tTable: t\n\t\tSpace used \(live\): [1-9]\d*\n"
@@ -264,6 +280,7 @@ def data_verbs(session):
     case("statusautocompaction", r"\Arunning\n")
     case("setcompactionthroughput 64", "paces compactions, streams and hints by itself")
     case("gcstats", "there is no garbage collector", 1)
+    check_block_cache(session)
 
 
 def node_verbs():

@@ -23,6 +23,7 @@ EXPECTED = {
     "tetrad_replication_nodes_live": "gauge", "tetrad_replication_nodes_away": "gauge",
     "tetrad_replication_partitions_under_replicated": "gauge", "tetrad_cql_errors_by_code_total": "counter",
     "tetrad_cql_request_seconds": "histogram", "tetrad_storage_block_cache_bytes": "gauge",
+    "tetrad_storage_block_cache_hits_total": "counter", "tetrad_storage_block_cache_misses_total": "counter",
     "tetrad_storage_row_cache_hits_total": "counter", "tetrad_storage_row_cache_misses_total": "counter",
     "tetrad_storage_pending_compaction_bytes": "gauge", "tetrad_server_data_disk_free_bytes": "gauge",
 }

@@ -18,13 +18,27 @@ void print_fact(std::string_view name, const std::string& value) {
   fmt::print("{:<23}: {}\n", name, value);
 }
 
+double hit_rate(uint64_t hits, uint64_t requests) {
+  return requests == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(requests);
+}
+
+void print_caches(const json& info) {
+  const uint64_t found = info.at("block_cache_hits"), read = info.at("block_cache_misses");
+  // The misses, where those of other caches have their hits: so nodetool.
+  print_fact("Chunk Cache", fmt::format("size {}, {} misses, {} requests, {:.3f} hit rate",
+                                        size_text(info.at("block_cache_bytes")), read, found + read,
+                                        hit_rate(found, found + read)));
+  const json& rows = info.at("row_cache");
+  const uint64_t hits = rows.at("hits"), requests = hits + rows.at("misses").get<uint64_t>();
+  print_fact("Row Cache",
+             fmt::format("size {}, {} hits, {} requests, {:.3f} hit rate",
+                         size_text(rows.at("bytes")), hits, requests, hit_rate(hits, requests)));
+}
+
 }  // namespace
 
 // The names on the left are nodetool's; scripts look for them.
 int print_info(const json& info, const Invocation& call) {
-  const json& cache = info.at("row_cache");
-  const uint64_t hits = cache.at("hits").get<uint64_t>();
-  const uint64_t requests = hits + cache.at("misses").get<uint64_t>();
   print_fact("ID", cell_text(info.at("host_id")));
   print_fact("Health", cell_text(info.at("health")));
   print_fact("Native Transport active", cell_text(info.at("native_transport_active")));
@@ -39,12 +53,7 @@ int print_info(const json& info, const Invocation& call) {
   print_fact("Data Center", cell_text(info.value("data_center", json("?"))));
   print_fact("Rack", cell_text(info.value("rack", json("?"))));
   print_fact("Exceptions", cell_text(info.at("store_errors")));
-  print_fact("Block Cache", fmt::format("size {}", size_text(info.at("block_cache_bytes"))));
-  print_fact(
-      "Row Cache",
-      fmt::format("size {}, {} hits, {} requests, {:.3f} hit rate", size_text(cache.at("bytes")),
-                  hits, requests,
-                  requests == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(requests)));
+  print_caches(info);
   // A node that is joining has none.
   const json tokens = info.value("tokens", json::array());
   if (!call.has("tokens") && tokens.size() > 1) {

@@ -67,7 +67,11 @@ def test_executed_statements_are_counted(node):
 
 def test_caches_and_pools_have_true_figures(node):
     caches = {row.name: row for row in rows(node, "caches")}
-    assert caches["rows"].request_count >= caches["rows"].hit_count >= 0
+    for name in "rows", "chunks":
+        cache = caches[name]
+        assert cache.request_count >= cache.hit_count >= 0, cache
+        assert cache.request_count == 0 or cache.hit_ratio == pytest.approx(cache.hit_count / cache.request_count), cache
+        assert cache.recent_request_rate_per_second >= cache.recent_hit_rate_per_second >= 0, cache
     pools = {row.name: row for row in rows(node, "thread_pools")}
     requests = pools["Native-Transport-Requests"]
     assert requests.active_tasks >= 1 and requests.completed_tasks > 0
