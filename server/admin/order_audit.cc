@@ -10,6 +10,12 @@ namespace {
 /// What the audit log says of who has the token.
 constexpr std::string_view kTokenUser = "token";
 
+// Of those that are refused. Anybody can make them, and what is recorded pushes the oldest records
+// out: from here that takes weeks. The others are counted.
+constexpr int64_t kRefusalsAgainUs = 60'000'000;
+constexpr int kRefusalsMax = 60;
+constexpr size_t kRefusedTextMax = 200;
+
 /// Quoted as CQL quotes, so that a value cannot look like another parameter.
 std::string quoted(const std::string& value) {
   std::string out = "'";
@@ -53,9 +59,25 @@ void OrderAudit::refuse(const HttpRequest& request, std::span<const std::string_
   if (answer.status == kUnauthorized && request.token.empty()) return;
   // Anybody can make these: while the log cannot be written none of them waits.
   if (!trail_->check()) return;
+  const base::MonotonicUs now_us = reactor_.now_us();
+  if (!refusals_since_us_ || now_us >= *refusals_since_us_ + kRefusalsAgainUs) {
+    refusals_since_us_ = now_us;
+    refusals_ = 0;
+  }
+  if (refusals_ == kRefusalsMax) {
+    ++refusals_unrecorded_;
+    return;
+  }
+  ++refusals_;
   cql::AuditRecord record = record_of(request, parameters);
+  if (record.text.size() > kRefusedTextMax) {
+    record.text.resize(kRefusedTextMax);
+    record.text += "...";
+  }
   record.subject = {"UNAUTHORIZED_ATTEMPT", cql::AuditCategory::kAuth, "", ""};
   record.error = error_in(answer);
+  if (const uint64_t others = std::exchange(refusals_unrecorded_, 0); others != 0)
+    record.error += fmt::format("; {} before it are not recorded", others);
   trail_->record(std::move(record));
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,7 +36,8 @@ class OrderAudit {
   HttpServer::Respond begin(const HttpRequest& request,
                             std::span<const std::string_view> parameters,
                             HttpServer::Respond respond);
-  /// An order that is not carried out, since who gave it may not.
+  /// An order that is not carried out, since who gave it may not. Of these 60 in a minute are
+  /// recorded, each with the begin of its text.
   void refuse(const HttpRequest& request, std::span<const std::string_view> parameters,
               const HttpResponse& answer);
 
@@ -53,6 +55,9 @@ class OrderAudit {
   base::Reactor& reactor_;
   std::map<uint64_t, Begun> begun_;
   uint64_t next_ = 0;
+  std::optional<base::MonotonicUs> refusals_since_us_;
+  int refusals_ = 0;  // since then
+  uint64_t refusals_unrecorded_ = 0;
 };
 
 }  // namespace tetrad::server

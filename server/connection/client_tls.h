@@ -23,7 +23,7 @@ struct ClientTlsRules {
   CertificateIdentity identity = CertificateIdentity::kNone;
 };
 
-/// Of a shard at a time. Beyond it the oldest that its client keeps waiting is closed.
+/// Of a shard at a time. Beyond it one that its client keeps waiting is closed (tls_door.h).
 // A handshake costs a core milliseconds, and a client can begin many without ending one.
 inline constexpr size_t kHandshakesMax = 512;
 

@@ -17,6 +17,7 @@
 // thread at a time.
 #include "server/connection/tls_door.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -225,15 +226,26 @@ void TlsDoor::read(Place place) {
   step(place);
 }
 
+TlsDoor::Id TlsDoor::next_to_give_way() const {
+  size_t most = 0;
+  for (const auto& [origin, count] : begun_of_) most = std::max(most, count);
+  const auto found = std::ranges::find_if(
+      begun_, [&](const auto& one) { return begun_of_.at(one.second.origin) == most; });
+  return found->second.id;
+}
+
 // The certificates as they are now: sessions that are open keep the ones they began with when files
 // are reloaded.
 void TlsDoor::begin(Place place) {
   if (begun_.size() >= kHandshakesMax)
-    let_in(waiting_.find(begun_.begin()->second), Entrant::How::kGaveWay);
+    let_in(waiting_.find(next_to_give_way()), Entrant::How::kGaveWay);
   auto session = base::TlsSession::make(credentials_->current(), base::TlsSession::Role::kServer);
   if (!session) throw std::runtime_error(session.error().message);
-  place->second.begun = handshakes_begun_.value() + 1;
-  begun_.emplace(place->second.begun, place->first);
+  const uint64_t number = handshakes_begun_.value() + 1;
+  size_t& of_origin = begun_of_[place->second.origin];
+  begun_.emplace(number, Begun{place->first, place->second.origin});
+  ++of_origin;
+  place->second.begun = number;  // now, when nothing can throw any more: take_out() goes by it
   place->second.session = std::move(*session);
   handshakes_begun_.add();
 }
@@ -278,7 +290,10 @@ bool TlsDoor::send(Place place) {
 
 TlsDoor::Waiting TlsDoor::take_out(Place place) {
   Waiting out = std::move(place->second);
-  if (out.begun != 0) begun_.erase(out.begun);
+  if (out.begun != 0) {
+    begun_.erase(out.begun);
+    if (--begun_of_.at(out.origin) == 0) begun_of_.erase(out.origin);
+  }
   waiting_.erase(place);
   return out;
 }

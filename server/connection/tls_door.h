@@ -42,7 +42,8 @@ struct Entrant {
 
 /// The connections of one shard before they are its own. The methods belong to the shard's thread.
 /// Whoever is there has no time limit: the owner drops those that take too long. Of handshakes that
-/// have begun kHandshakesMax are kept; to begin one, origins take turns.
+/// have begun kHandshakesMax are kept: then the oldest of an origin that has most gives way. To begin
+/// one, origins take turns.
 class TlsDoor {
  public:
   using Id = uint64_t;  // never 0
@@ -86,6 +87,10 @@ class TlsDoor {
     bool hears_of_room = false;  // of the socket, for what is to be sent
     uint64_t received_bytes = 0, sent_bytes = 0;
   };
+  struct Begun {
+    Id id;
+    uint64_t origin;
+  };
   /// Has spoken first at this time.
   struct Fresh {
     Id id;
@@ -112,6 +117,8 @@ class TlsDoor {
   void step(Place place);
   /// False: the client has to take something first, or has gone.
   bool send(Place place);
+  /// Of those that have begun.
+  Id next_to_give_way() const;
   /// Makes room among the handshakes, and begins one.
   void begin(Place place);
   void let_in(Place place, Entrant::How how, std::string why = {}, Bytes first = {});
@@ -131,7 +138,8 @@ class TlsDoor {
   bool is_woken_ = false, stopping_ = false;  // is_woken_: it will look at orders_
   // Of the door's thread.
   std::unordered_map<Id, Waiting> waiting_;
-  std::map<uint64_t, Id> begun_;  // handshakes under way, oldest first
+  std::map<uint64_t, Begun> begun_;                // handshakes under way, oldest first
+  std::unordered_map<uint64_t, size_t> begun_of_;  // how many of an origin, none of them 0
   // Can be read: in a handshake, and before one by origin, of which none is empty. May be gone.
   std::deque<Id> answering_;
   std::map<uint64_t, std::deque<Fresh>> fresh_;

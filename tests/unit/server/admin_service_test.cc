@@ -124,6 +124,35 @@ TEST_CASE("admin routes: each order is in the audit log, and no fact") {
   CHECK(order("/drain", "sekret").empty());
 }
 
+TEST_CASE("admin routes: who may give no orders cannot fill the audit log") {
+  tests::AdminNode node;
+  const auto refuse = [&](const std::string& target) {
+    auto request = read_http_request("POST", target);
+    REQUIRE(request);
+    request->token = "sekret";
+    node.ask(*request);
+  };
+  refuse("/setting?name=" + std::string(60'000, 'x'));
+  REQUIRE(node.trail.records.size() == 1);
+  CHECK(node.trail.records[0].text.size() == 203);
+  CHECK(node.trail.records[0].text.ends_with("xxx..."));
+  for (int i = 0; i < 100; ++i) refuse("/drain");
+  CHECK(node.trail.records.size() == 60);
+  node.cluster.world().run_for(60'000'000);
+  for (int i = 0; i < 2; ++i) refuse("/drain");
+  REQUIRE(node.trail.records.size() == 62);
+  CHECK(node.trail.records[60].error.ends_with("; 41 before it are not recorded"));
+  CHECK(node.trail.records[61].error == node.trail.records[59].error);
+  // Orders are not counted.
+  for (int i = 0; i < 100; ++i) {
+    auto request = read_http_request("POST", "/timeout?ms=2500&type=read");
+    REQUIRE(request);
+    request->token = "secret";
+    node.ask(*request);
+  }
+  CHECK(node.trail.records.size() == 162);
+}
+
 TEST_CASE("admin routes: an order that the end of the node cuts off is in the audit log") {
   tests::AdminNode node;
   auto request = read_http_request("POST", "/flush");

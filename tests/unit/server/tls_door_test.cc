@@ -86,7 +86,7 @@ struct Place {
                                        let_in.emplace(id, std::move(entrant));
                                      });
   }
-  Client client() {
+  Client client(uint64_t origin = 0) {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
@@ -94,7 +94,8 @@ struct Place {
     ::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
     auto session = TlsSession::make(trusting, TlsSession::Role::kClient);
     REQUIRE(session);
-    return {base::OpenFile(ends[0]), std::move(*session), door->take(base::OpenFile(ends[1]), 0)};
+    return {base::OpenFile(ends[0]), std::move(*session),
+            door->take(base::OpenFile(ends[1]), origin)};
   }
   const Entrant& wait_for(TlsDoor::Id id) {
     reactor.run_until([&] { return let_in.contains(id); });
@@ -355,6 +356,24 @@ TEST_CASE("of too many handshakes the oldest gives way", "[tls]") {
   late.shake_hands();
   CHECK(place.wait_for(late.id).how == How::kOpen);
   CHECK(place.wait_for(clients[2].id).how == How::kGaveWay);
+}
+
+TEST_CASE("of too many handshakes one of the origin that has most gives way", "[tls]") {
+  Place place;
+  std::vector<Client> clients;
+  const auto begin = [&](uint64_t origin) {
+    const uint64_t before = place.begun.value();
+    clients.push_back(place.client(origin));
+    clients.back().send("\x16");
+    while (place.begun.value() == before) std::this_thread::yield();
+  };
+  begin(1);
+  for (size_t i = 1; i < kHandshakesMax; ++i) begin(i % 3 == 0 ? 3 : 2);
+  begin(2);
+  CHECK(place.wait_for(clients[1].id).how == How::kGaveWay);  // the oldest of origin 2
+  begin(4);
+  CHECK(place.wait_for(clients[2].id).how == How::kGaveWay);
+  CHECK(place.let_in.size() == 2);
 }
 
 TEST_CASE("a door closes with clients before it", "[tls]") {
