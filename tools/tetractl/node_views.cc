@@ -23,7 +23,9 @@ double hit_rate(uint64_t hits, uint64_t requests) {
 }
 
 void print_caches(const json& info) {
-  const uint64_t found = info.at("block_cache_hits"), read = info.at("block_cache_misses");
+  // An older node tells of neither.
+  const auto found = info.value("block_cache_hits", uint64_t{0});
+  const auto read = info.value("block_cache_misses", uint64_t{0});
   // The misses, where those of other caches have their hits: so nodetool.
   print_fact("Chunk Cache", fmt::format("size {}, {} misses, {} requests, {:.3f} hit rate",
                                         size_text(info.at("block_cache_bytes")), read, found + read,
