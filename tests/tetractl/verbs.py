@@ -154,7 +154,7 @@ def fill():
 def cluster_verbs():
     case("status", r"^Datacenter: \S+\n=+\nStatus=Up/Down\n\|/ State=Normal/Leaving/Joining/Moving\n"
                    r"--  Address +Load +Tokens +Owns \(effective\) +Host ID +Rack *\n(UN  %s\.\d+ .* rack\d *\n){3}\nOwns is the node's part of all bytes" % re.escape(PREFIX))
-    case("status ks", r"^UN  \S+ +\S+ \S+ +16 +100\.0%")
+    case("status ks", r"^UN  \S+ +(\?|\S+ \S+) +16 +100\.0%")
     case("status nosuch", "there is no keyspace nosuch", 1)
     case("ring ks", r"^Address +Rack +Status +State +Load +Owns +Token\n(\S+ +\S+ +Up +Normal +.* -?\d+\n){48}")
     for word in "describe-cluster", "describecluster":
