@@ -114,6 +114,8 @@ Result<void> MetaServiceImpl::start(Uuid cluster_id, RaftDriver::Stored stored) 
   driver_ = std::make_unique<RaftDriver>(reactor_, log_, rpc_, options, std::move(hooks),
                                          logger_.named("raft"));
   TETRAD_TRY_VOID(driver_->start(std::move(stored)));
+  // What came with an image has no entry of its own.
+  tell_applied();
   // Listeners of membership are registered before the first heartbeat can come.
   membership_.start();
   manage_voters();

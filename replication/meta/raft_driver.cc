@@ -342,10 +342,12 @@ void RaftDriver::write(RaftPersist persist) {
   batch.push_back(put_hard_state(persist.hard_state));
   // For is_disk_hung(): writes end in order, so the front is the oldest.
   writing_since_us_.push_back(reactor_.now_us());
-  write_batch(std::move(batch), true, [this, sequence = persist.sequence] {
+  const bool installed = persist.snapshot.has_value();
+  write_batch(std::move(batch), true, [this, sequence = persist.sequence, installed] {
     TETRAD_ASSERT(!writing_since_us_.empty());
     writing_since_us_.pop_front();
     core_->persisted(sequence);
+    if (installed) hooks_.applied(applied_);
     drain();
   });
 }

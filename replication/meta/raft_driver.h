@@ -38,7 +38,8 @@ struct RaftDriverHooks {
   /// An error ends the process: a node that left a committed command out would go on with another
   /// state than the others.
   std::function<Result<void>(RaftIndex, BytesView command)> apply;
-  /// After a batch of apply() calls, or entries that carry no command.
+  /// After a batch of apply() calls, or entries that carry no command, and once what install() has
+  /// taken is durable.
   std::function<void(RaftIndex applied)> applied;
   std::function<Bytes()> image;  // of the state as of the last apply()
   std::function<Result<void>(BytesView image, RaftIndex)> install;

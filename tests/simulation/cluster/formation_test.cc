@@ -54,6 +54,16 @@ TEST_CASE("one to six nodes started at once form one cluster within a second") {
             return true;
           },
           2'000'000));
+      // A learner of two has its state from an image, with no entry behind it.
+      CHECK(cluster.world().run_until(
+          [&] {
+            for (size_t i = 0; i < nodes; ++i)
+              for (const auto& [host, node] : cluster[i].state()->nodes)
+                if (cluster[i].node().membership().applied_of(host) < cluster[i].state()->applied)
+                  return false;
+            return true;
+          },
+          3'000'000));
     }
   }
 }
