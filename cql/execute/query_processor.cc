@@ -506,7 +506,7 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
     slow_.log({task_of(request), took_us, client.keyspace, client.client_address, client.user,
                !result.has_value()},
               logger_);
-  audit.finish(request, result ? nullptr : &result.error(), started_us);
+  audit.finish(request, result ? nullptr : &result.error());
   if (notes.trace != nullptr) {
     try {
       if (result) {

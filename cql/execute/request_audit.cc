@@ -66,14 +66,14 @@ void RequestAudit::take(const Statement& statement, BytesView text) {
   parts_.push_back({statement.subject(), recorded(text, up_to_password(text))});
 }
 
-void RequestAudit::record(const Request& request, const Error* error,
-                          base::MonotonicUs started_us) {
+void RequestAudit::record(const Request& request, const Error* error) {
   AuditRecord common;
-  common.unix_ms = reactor_.wall_time_us() / 1000;
+  const int64_t now_us = reactor_.wall_time_us();
+  common.unix_ms = now_us / 1000;
   common.user = client_.user;
   common.client_address = client_.client_address;
   common.client_port = client_.client_port;
-  common.duration_us = reactor_.now_us() - started_us;
+  common.duration_us = std::max<int64_t>(0, now_us - begun_us_);
   if (error != nullptr) common.error = shown_error(request, error->message);
   if (const auto* batch = std::get_if<BatchRequest>(&request.message)) {
     common.batch = base::make_time_uuid(base::uuid_ticks_of_unix_us(reactor_.wall_time_us()),

@@ -23,7 +23,11 @@ class RequestAudit {
   /// All outlive it.
   RequestAudit(AuditTrail* trail, const ClientState& client, base::Reactor& reactor,
                base::Random& random)
-      : trail_(trail), client_(client), reactor_(reactor), random_(random) {}
+      : trail_(trail),
+        client_(client),
+        reactor_(reactor),
+        random_(random),
+        begun_us_(trail == nullptr ? 0 : reactor.wall_time_us()) {}
 
   /// Errors: the log takes no record; the request must not begin.
   Result<void> check() const { return trail_ == nullptr ? Result<void>() : trail_->check(); }
@@ -32,8 +36,8 @@ class RequestAudit {
     if (trail_ != nullptr) take(statement, text);
   }
   /// Once. `error`: null when it was done.
-  void finish(const Request& request, const Error* error, base::MonotonicUs started_us) {
-    if (trail_ != nullptr) record(request, error, started_us);
+  void finish(const Request& request, const Error* error) {
+    if (trail_ != nullptr) record(request, error);
   }
 
  private:
@@ -43,12 +47,14 @@ class RequestAudit {
     std::string text;
   };
   void take(const Statement& statement, BytesView text);
-  void record(const Request& request, const Error* error, base::MonotonicUs started_us);
+  void record(const Request& request, const Error* error);
 
   AuditTrail* const trail_;
   const ClientState& client_;
   base::Reactor& reactor_;
   base::Random& random_;
+  /// Of the wall's clock: the reactor's stands still within a turn, in which most requests end.
+  const int64_t begun_us_;
   std::vector<Part> parts_;
 };
 

@@ -96,6 +96,7 @@ def with_passwords(top):
         shown = text.split("PASSWORD")[0]  # the driver says USE once more
         check([line for line in found if line["category"] == category and line.get("ks") == keyspace
                and line.get("scope") == scope and "error" not in line and line["operation"].startswith(shown)], (text, found))
+        check(all(line["duration_us"] > 0 for line in found), ("a statement takes some time", text, found))
     prepared = session.prepare("INSERT INTO audited.t (a, b) VALUES (?, ?)")
     check(node.find(type="PREPARE_STATEMENT", category="PREPARE", ks="audited", scope="t"), "PREPARE")
     session.execute(prepared, (5, "sekret-3"))
