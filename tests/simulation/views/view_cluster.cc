@@ -457,7 +457,7 @@ std::string ViewCluster::check_verifier() {
   if (auto wrong = spoil(via); !wrong.empty()) return wrong;
   if (auto wrong = verify(via, "r", true, &found); !wrong.empty()) return wrong;
   if (found.extra != 1) return "a row too much is not found";
-  if (check_views().empty() && !found.differences.empty() && found.mended == 0)
+  if (compare_views().empty() && !found.differences.empty() && found.mended == 0)
     return "nothing was mended";
   if (!cluster_.world().run_until([&] { return is_quiet(); }, 60'000'000))
     return "what was to be mended is left";

@@ -35,9 +35,8 @@ struct Totals {
   }
   void print() const {
     std::printf(
-        "%llu writes, %llu tasks executed in last lives, %llu rows of views compared; the base "
-        "made "
-        "equal first %llu times\n",
+        "%llu writes, %llu tasks executed in last lives, %llu rows of views compared; "
+        "the base made equal first %llu times\n",
         static_cast<unsigned long long>(writes), static_cast<unsigned long long>(executed),
         static_cast<unsigned long long>(compared), static_cast<unsigned long long>(again));
   }
