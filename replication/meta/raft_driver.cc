@@ -347,8 +347,9 @@ void RaftDriver::write(RaftPersist persist) {
     TETRAD_ASSERT(!writing_since_us_.empty());
     writing_since_us_.pop_front();
     core_->persisted(sequence);
+    const std::weak_ptr<Alive> alive = alive_;
     if (installed) hooks_.applied(applied_);
-    drain();
+    if (!alive.expired()) drain();
   });
 }
 
