@@ -22,8 +22,9 @@
 
 #include <boost/asio/buffer.hpp>
 
-#include "base/byte_io.h"
+#include "base/hash.h"
 #include "server/auth/login.h"
+#include "server/auth/login_limits.h"
 
 namespace tetrad::server {
 namespace {
@@ -56,14 +57,6 @@ std::string shown_text(const std::string& sent) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
   return text;
-}
-
-/// Of IPv6 a user has 2^64 addresses.
-uint64_t origin_of(const asio::ip::address& address) {
-  if (address.is_v4()) return address.to_v4().to_uint();
-  const asio::ip::address_v6 v6 = address.to_v6();
-  if (v6.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, v6).to_uint();
-  return base::load_big_endian<uint64_t>(reinterpret_cast<const char*>(v6.to_bytes().data()));
 }
 
 std::string shown_option(const cql::ClientState& client, const char* name) {
@@ -101,7 +94,8 @@ void Connection::start() {
   }
   // The client speaks first, so its first byte decides between TLS and plain (tls_door.cc).
   link_ = Link::kAtDoor;
-  at_door_ = context_.door->take(std::move(accepted_), origin_of(remote_.address()));
+  at_door_ = context_.door->take(std::move(accepted_),
+                                 base::xxh3_64(limited_part(client_.client_address)));
   context_.at_door.emplace(at_door_, this);
 }
 

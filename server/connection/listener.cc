@@ -86,25 +86,29 @@ void Listener::accept(uint64_t round) {
   acceptor_.async_wait(asio::socket_base::wait_read,
                        [this, round](const boost::system::error_code& error) {
                          if (error == asio::error::operation_aborted || round != round_) return;
-                         asio::ip::tcp::endpoint remote;
-                         auto size = static_cast<socklen_t>(remote.capacity());
-                         base::OpenFile socket(::accept4(acceptor_.native_handle(), remote.data(),
-                                                         &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
-                         if (socket.is_open()) {
-                           remote.resize(size);
-                           place({std::move(socket), remote});
-                         } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-                           // Out of descriptors and the like: go on when some are free again.
-                           refused(std::strerror(errno));
-                           // Accepting again at once would spin, since the error stays until something is closed.
-                           ConnectionContext& own = shards_.front().context;
-                           own.reactor.call_at(own.reactor.now_us() + 100'000, [this, round] {
-                             if (round == round_) accept(round);
-                           });
-                           return;
-                         }
-                         accept(round);
+                         if (accept_one()) return accept(round);
+                         // At once it would spin, since the error stays until something is closed.
+                         ConnectionContext& own = shards_.front().context;
+                         own.reactor.call_at(own.reactor.now_us() + 100'000, [this, round] {
+                           if (round == round_) accept(round);
+                         });
                        });
+}
+
+bool Listener::accept_one() {
+  asio::ip::tcp::endpoint remote;
+  auto size = static_cast<socklen_t>(remote.capacity());
+  base::OpenFile socket(
+      ::accept4(acceptor_.native_handle(), remote.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket.is_open()) {
+    remote.resize(size);
+    place({std::move(socket), remote});
+    return true;
+  }
+  // The client has gone again, or there was none.
+  if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return true;
+  refused(std::strerror(errno));  // out of descriptors and the like
+  return false;
 }
 
 // closed is written by the shard's thread and may be a moment old: the number is at most too high.

@@ -43,6 +43,8 @@ class Listener {
   uint64_t open_at(size_t shard) const;
   /// Ends when `round` is over.
   void accept(uint64_t round);
+  /// A client, if one waits. False: none can be taken now.
+  bool accept_one();
   // To the shard with the fewest open connections.
   void place(Accepted accepted);
   /// Counts it, and says so at most every ten seconds.

@@ -32,8 +32,8 @@ namespace {
 
 constexpr size_t kRoomBytes = 32u << 10;  // two TLS records of full length
 constexpr int kEventsMax = 256;
-constexpr size_t kSessionsKept =
-    16;  // that nobody has any more, until the thread is woken for them
+// Sessions that nobody has any more, until the thread is woken for them.
+constexpr size_t kSessionsKept = 16;
 constexpr TlsDoor::Id kWakeId = 0;
 
 int checked(int result, const char* what) {
@@ -229,9 +229,10 @@ void TlsDoor::read(Place place) {
 TlsDoor::Id TlsDoor::next_to_give_way() const {
   size_t most = 0;
   for (const auto& [origin, count] : begun_of_) most = std::max(most, count);
-  const auto found = std::ranges::find_if(
-      begun_, [&](const auto& one) { return begun_of_.at(one.second.origin) == most; });
-  return found->second.id;
+  const auto found = std::ranges::find_if(begun_, [&](const auto& one) {
+    return begun_of_.at(waiting_.at(one.second).origin) == most;
+  });
+  return found->second;
 }
 
 // The certificates as they are now: sessions that are open keep the ones they began with when files
@@ -243,7 +244,7 @@ void TlsDoor::begin(Place place) {
   if (!session) throw std::runtime_error(session.error().message);
   const uint64_t number = handshakes_begun_.value() + 1;
   size_t& of_origin = begun_of_[place->second.origin];
-  begun_.emplace(number, Begun{place->first, place->second.origin});
+  begun_.emplace(number, place->first);
   ++of_origin;
   place->second.begun = number;  // now, when nothing can throw any more: take_out() goes by it
   place->second.session = std::move(*session);
@@ -307,7 +308,7 @@ void TlsDoor::let_in(Place place, Entrant::How how, std::string why, Bytes first
     ::epoll_ctl(*poll_, EPOLL_CTL_DEL, *one.socket, nullptr);
   } else {  // it is closed here
     one.session = nullptr;
-    const base::OpenFile closed(one.socket.release());
+    const base::OpenFile closed(std::move(one.socket));
   }
   Entrant entrant{how,
                   std::move(one.socket),

@@ -29,7 +29,7 @@ struct Entrant {
     kOpen,     // the handshake is over
     kFailed,   // `why`; what session->out() still has is the alert
     kGone,     // the client has, or its socket has failed
-    kGaveWay,  // it was the oldest of too many handshakes
+    kGaveWay,  // of too many handshakes
     kBroken,   // `why`: a library has thrown
   };
   How how;
@@ -87,10 +87,6 @@ class TlsDoor {
     bool hears_of_room = false;  // of the socket, for what is to be sent
     uint64_t received_bytes = 0, sent_bytes = 0;
   };
-  struct Begun {
-    Id id;
-    uint64_t origin;
-  };
   /// Has spoken first at this time.
   struct Fresh {
     Id id;
@@ -138,7 +134,7 @@ class TlsDoor {
   bool is_woken_ = false, stopping_ = false;  // is_woken_: it will look at orders_
   // Of the door's thread.
   std::unordered_map<Id, Waiting> waiting_;
-  std::map<uint64_t, Begun> begun_;                // handshakes under way, oldest first
+  std::map<uint64_t, Id> begun_;                   // handshakes under way, oldest first
   std::unordered_map<uint64_t, size_t> begun_of_;  // how many of an origin, none of them 0
   // Can be read: in a handshake, and before one by origin, of which none is empty. May be gone.
   std::deque<Id> answering_;
