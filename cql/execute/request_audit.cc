@@ -76,7 +76,7 @@ void RequestAudit::record(const Request& request, const Error* error) {
   common.duration_us = std::max<int64_t>(0, now_us - begun_us_);
   if (error != nullptr) common.error = shown_error(request, error->message);
   if (const auto* batch = std::get_if<BatchRequest>(&request.message)) {
-    common.batch = base::make_time_uuid(base::uuid_ticks_of_unix_us(reactor_.wall_time_us()),
+    common.batch = base::make_time_uuid(base::uuid_ticks_of_unix_us(now_us),
                                         static_cast<uint16_t>(random_.next()), random_.next());
     common.subject = {"BATCH", AuditCategory::kDml, "", ""};
     common.text = fmt::format("BATCH of {} statements", batch->statements.size());

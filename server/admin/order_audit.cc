@@ -2,7 +2,11 @@
 // The text of an order is its path and the parameters that it takes: setting name='x' value='7'.
 #include "server/admin/order_audit.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
+
+#include "cql/grammar/ast_print.h"
 
 namespace tetrad::server {
 namespace {
@@ -15,13 +19,6 @@ constexpr std::string_view kTokenUser = "token";
 constexpr int64_t kRefusalsAgainUs = 60'000'000;
 constexpr int kRefusalsMax = 60;
 constexpr size_t kRefusedTextMax = 200;
-
-/// Quoted as CQL quotes, so that a value cannot look like another parameter.
-std::string quoted(const std::string& value) {
-  std::string out = "'";
-  for (const char c : value) out.append(c == '\'' ? 2 : 1, c);
-  return out + "'";
-}
 
 /// "" of an order that was carried out.
 std::string error_in(const HttpResponse& answer) {
@@ -44,7 +41,7 @@ HttpServer::Respond OrderAudit::begin(const HttpRequest& request,
   const uint64_t number = next_++;
   cql::AuditRecord record = record_of(request, parameters);
   record.user = kTokenUser;
-  begun_.emplace(number, Begun{std::move(record), reactor_.now_us()});
+  begun_.emplace(number, Begun{std::move(record), reactor_.wall_time_us()});
   return [this, number, respond = std::move(respond)](HttpResponse answer) {
     end(number, error_in(answer));
     respond(std::move(answer));
@@ -92,7 +89,8 @@ cql::AuditRecord OrderAudit::record_of(const HttpRequest& request,
   record.text = request.path.substr(1);
   for (const std::string_view name : parameters) {
     if (const auto found = request.query.find(std::string(name)); found != request.query.end())
-      record.text += fmt::format(" {}={}", name, quoted(found->second));
+      // Quoted, so that a value cannot look like another parameter.
+      record.text += fmt::format(" {}={}", name, cql::ast::quote_string(found->second));
   }
   return record;
 }
@@ -101,7 +99,7 @@ void OrderAudit::end(uint64_t number, std::string error) {
   const auto found = begun_.find(number);
   if (found == begun_.end()) return;
   cql::AuditRecord record = std::move(found->second.record);
-  record.duration_us = reactor_.now_us() - found->second.started_us;
+  record.duration_us = std::max<int64_t>(0, reactor_.wall_time_us() - found->second.begun_us);
   record.error = std::move(error);
   begun_.erase(found);
   trail_->record(std::move(record));

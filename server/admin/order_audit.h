@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders of the admin port in the audit log: what was ordered, from where, and what came of it.
+// Records the orders of the admin port in the audit log: each with its sender and its result.
 //
 // An order is recorded when it has been answered, under the category ADMIN; its user is "token",
 // since whoever has the node's token may give orders. One with a wrong token is recorded as a
@@ -45,7 +45,7 @@ class OrderAudit {
   /// An order that has no answer yet.
   struct Begun {
     cql::AuditRecord record;
-    base::MonotonicUs started_us;
+    int64_t begun_us;  // of the wall's clock: the reactor's stands still within a turn
   };
   cql::AuditRecord record_of(const HttpRequest& request,
                              std::span<const std::string_view> parameters) const;

@@ -190,7 +190,7 @@ def with_orders(top):
         line = lines[-1]
         check(line["type"] == "ORDER" and line["user"] == "token" and line["source"].startswith("127.") and line["port"] > 0
               and line["host"] == ADDRESS and "error" not in line and "ks" not in line
-              and (line["operation"] == operation or operation is None), (words, line))
+              and line["duration_us"] > 0 and (line["operation"] == operation or operation is None), (words, line))
     tetractl(*to_node, "setting", "burst_ru_per_s", "many", fails=True)
     found = node.find(category="ADMIN", operation="setting name='burst_ru_per_s' value='many'")
     check(found and "is a whole number" in found[0]["error"], found)
