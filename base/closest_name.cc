@@ -44,9 +44,10 @@ std::string closest_name(std::string_view word, std::span<const std::string> nam
   return best;
 }
 
-std::string did_you_mean(std::string_view word, std::span<const std::string> names) {
+std::string did_you_mean(std::string_view word, std::span<const std::string> names,
+                         std::string_view otherwise) {
   const std::string closest = closest_name(word, names);
-  return closest.empty() ? "" : "; did you mean " + closest + "?";
+  return closest.empty() ? std::string(otherwise) : "; did you mean " + closest + "?";
 }
 
 }  // namespace tetrad::base

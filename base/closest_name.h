@@ -15,8 +15,9 @@ namespace tetrad::base {
 /// Pure. The work is bounded: words of more than a hundred letters find nothing.
 std::string closest_name(std::string_view word, std::span<const std::string> names);
 
-/// "; did you mean NAME?" of the closest name, to stand behind what is wrong; otherwise empty.
-/// Pure, and bounded as above.
-std::string did_you_mean(std::string_view word, std::span<const std::string> names);
+/// "; did you mean NAME?" of the closest name, to stand behind what is wrong, or `otherwise`. Pure,
+/// and bounded as above.
+std::string did_you_mean(std::string_view word, std::span<const std::string> names,
+                         std::string_view otherwise = "");
 
 }  // namespace tetrad::base

@@ -149,10 +149,9 @@ Result<void> Serving::set_timeout(const std::string& type, uint64_t timeout_ms) 
   if (kind == std::end(kTimeouts)) {
     std::vector<std::string> types;
     for (const TimeoutKind& known : kTimeouts) types.emplace_back(known.type);
-    const std::string near = base::did_you_mean(type, types);
     return fail(ErrorCode::kInvalid,
                 "there is no timeout type {}{} Timeout type requires one of ({})", type,
-                near.empty() ? "." : near, fmt::join(types, ", "));
+                base::did_you_mean(type, types, "."), fmt::join(types, ", "));
   }
   // Lowering is always allowed.
   const uint64_t most = kind->is_bounded_by_start ? options_.*kind->option : most_of(kind->option);

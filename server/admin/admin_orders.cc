@@ -243,9 +243,9 @@ void AdminService::order_setting(const HttpRequest& request, Respond respond) {
   if (setting == std::end(kClusterSettings)) {
     std::vector<std::string> names;
     for (const ClusterSetting& known : kClusterSettings) names.emplace_back(known.name);
-    const std::string near = base::did_you_mean(name, names);
-    return respond(http_error(400, fmt::format("there is no setting {}{} Settings are {}", name,
-                                               near.empty() ? "." : near, fmt::join(names, ", "))));
+    return respond(
+        http_error(400, fmt::format("there is no setting {}{} Settings are {}", name,
+                                    base::did_you_mean(name, names, "."), fmt::join(names, ", "))));
   }
   // All settings of the cluster are whole numbers; the table has unit and bounds.
   const auto number = whole_number(value);

@@ -526,9 +526,9 @@ int show_timeout(AdminClient& node, const Invocation& call) {
     if (!timeouts.contains(type)) {
       std::vector<std::string> known;
       for (const auto& [name, timeout_ms] : timeouts.items()) known.push_back(name);
-      const std::string near = base::did_you_mean(type, known);
       throw NodeError(fmt::format("there is no timeout type {}{} Timeout type requires one of ({})",
-                                  type, near.empty() ? "." : near, fmt::join(known, ", ")));
+                                  type, base::did_you_mean(type, known, "."),
+                                  fmt::join(known, ", ")));
     }
     fmt::print("Current timeout for type {}: {} ms\n", type, timeouts.at(type).dump());
   }
