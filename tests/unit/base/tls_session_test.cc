@@ -2,14 +2,12 @@
 #include "base/tls_session.h"
 
 #include <ctime>
-#include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 #include "base/tls_check.h"
-#include "tools/tetractl/certificates.h"
+#include "tests/support/certificate_folder.h"
 
 namespace tetrad::base {
 namespace {
@@ -17,24 +15,8 @@ namespace {
 using Role = TlsSession::Role;
 constexpr int64_t kDay_s = 86'400;
 
-/// A folder with an authority, a node's and a client's certificate.
-struct Folder {
-  Folder() {
-    char name[] = "/tmp/tetrad_tls_XXXXXX";
-    path = ::mkdtemp(name);
-    tools::CertificateOrder order;
-    order.directory = path;
-    order.nodes = {"127.0.0.1,node.example"};
-    order.users = {"alice"};
-    REQUIRE(tools::make_certificates(order));
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string file(const std::string& name) const { return path + "/" + name; }
-  TlsFiles of(const std::string& name) const {
-    return {file(name + ".pem"), file(name + "-key.pem"), file("ca.pem")};
-  }
-  TlsFiles node() const { return of("127.0.0.1"); }
-  std::string path;
+struct Folder : tests::CertificateFolder {
+  Folder() : CertificateFolder({"127.0.0.1,node.example"}, {"alice"}) {}
 };
 
 std::shared_ptr<const TlsContext> context(const TlsFiles& files, TlsPeer peer) {
@@ -192,7 +174,7 @@ TEST_CASE("a server of another name is refused", "[tls]") {
 TEST_CASE("an expired certificate is refused, and both sides know why", "[tls]") {
   const Folder folder;
   tools::CertificateOrder order;
-  order.directory = folder.path;
+  order.directory = folder.path();
   order.nodes = {"127.0.0.2"};
   order.days = 0;  // it holds until now
   REQUIRE(tools::make_certificates(order));
@@ -241,8 +223,8 @@ TEST_CASE("files that do not read are named with what is wrong", "[tls]") {
   files.certificate = folder.file("nothing.pem");
   CHECK(said(files) == "cannot read " + files.certificate + ": No such file or directory");
   files = good;
-  files.certificate = folder.path;
-  CHECK(said(files) == "cannot read " + folder.path + ": Is a directory");
+  files.certificate = folder.path();
+  CHECK(said(files) == "cannot read " + folder.path() + ": Is a directory");
   files = good;
   files.certificate = files.key;
   CHECK(said(files) == files.key + " holds no certificate in PEM form");
@@ -297,7 +279,7 @@ TEST_CASE("what peers would say of the own certificate is known before it is use
   CHECK(said(folder.of("alice"), TlsPeer::kUnasked, std::nullopt) == "");
   // The authority's own dates, too: it holds ten years.
   tools::CertificateOrder order;
-  order.directory = folder.path;
+  order.directory = folder.path();
   order.nodes = {"127.0.0.1"};
   order.renew = true;
   order.days = 5'000;
@@ -317,7 +299,7 @@ TEST_CASE("files are read again, and what does not read changes nothing", "[tls]
   CHECK(credentials.reload(now_s) == false);
   CHECK(credentials.current() == first);
   tools::CertificateOrder order;
-  order.directory = folder.path;
+  order.directory = folder.path();
   order.nodes = {"127.0.0.1"};
   order.renew = true;
   REQUIRE(tools::make_certificates(order));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transports that speak TLS. Who is refused, and the words for it, are tests of processes
 // (tests/tls/test_nodes.py).
-#include <filesystem>
-#include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -10,8 +8,8 @@
 #include <catch2/catch.hpp>
 
 #include "base/random.h"
+#include "tests/support/certificate_folder.h"
 #include "tests/unit/replication/transport_loop.h"
-#include "tools/tetractl/certificates.h"
 
 namespace tetrad::replication {
 
@@ -19,29 +17,16 @@ namespace {
 
 /// The certificates of a cluster, and of a stranger's.
 struct Certificates {
-  Certificates() {
-    char name[] = "/tmp/tetrad_tls_XXXXXX";
-    path = ::mkdtemp(name);
-    for (const char* cluster : {"/ours", "/theirs"}) {
-      tools::CertificateOrder order;
-      order.directory = path + cluster;
-      order.nodes = {"127.0.0.1"};
-      REQUIRE(tools::make_certificates(order));
-    }
-  }
-  ~Certificates() { std::filesystem::remove_all(path); }
-  TcpTransportOptions options(const std::string& cluster = "ours") const {
-    const std::string in = path + "/" + cluster + "/";
-    auto credentials =
-        base::TlsCredentials::open({in + "127.0.0.1.pem", in + "127.0.0.1-key.pem", in + "ca.pem"},
-                                   base::TlsPeer::kServerRequired);
+  TcpTransportOptions options() const { return options_in(ours); }
+  static TcpTransportOptions options_in(const tests::CertificateFolder& folder) {
+    auto credentials = base::TlsCredentials::open(folder.node(), base::TlsPeer::kServerRequired);
     REQUIRE(credentials);
     TcpTransportOptions out;
     out.encryption = InternodeEncryption::kAll;
     out.credentials = *credentials;
     return out;
   }
-  std::string path;
+  tests::CertificateFolder ours, theirs;
 };
 
 }  // namespace
@@ -98,7 +83,7 @@ TEST_CASE("messages of strangers, and of who speaks without TLS, do not arrive")
   Loop loop;
   auto node = loop.open(certificates.options());
   auto peer = loop.open(certificates.options());
-  auto stranger = loop.open(certificates.options("theirs"));
+  auto stranger = loop.open(certificates.options_in(certificates.theirs));
   auto plain = loop.open();
   std::vector<Bytes> received;
   node->set_receive_handler([&](Bytes message) { received.push_back(std::move(message)); });

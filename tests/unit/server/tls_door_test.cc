@@ -5,7 +5,6 @@
 
 #include <condition_variable>
 #include <fcntl.h>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <sys/socket.h>
@@ -14,7 +13,7 @@
 
 #include "server/connection/client_tls.h"
 #include "server/runtime/asio_reactor.h"
-#include "tools/tetractl/certificates.h"
+#include "tests/support/certificate_folder.h"
 
 namespace tetrad::server {
 namespace {
@@ -22,25 +21,15 @@ namespace {
 using base::TlsSession;
 using How = Entrant::How;
 
-/// A folder with an authority and a node's certificate.
-struct Folder {
-  Folder() {
-    char name[] = "/tmp/tetrad_door_XXXXXX";
-    path = ::mkdtemp(name);
-    tools::CertificateOrder order;
-    order.directory = path;
-    order.nodes = {"127.0.0.1"};
-    REQUIRE(tools::make_certificates(order));
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::shared_ptr<base::TlsCredentials> credentials() const {
-    auto made = base::TlsCredentials::open(
-        {path + "/127.0.0.1.pem", path + "/127.0.0.1-key.pem", ""}, base::TlsPeer::kUnasked);
-    REQUIRE(made);
-    return *made;
-  }
-  std::string path;
-};
+using tests::CertificateFolder;
+
+std::shared_ptr<base::TlsCredentials> credentials_in(const CertificateFolder& folder) {
+  base::TlsFiles files = folder.node();
+  files.authority.clear();  // clients are asked for nothing
+  auto made = base::TlsCredentials::open(files, base::TlsPeer::kUnasked);
+  REQUIRE(made);
+  return *made;
+}
 
 /// A client's end, and its session if it speaks TLS.
 struct Client {
@@ -77,10 +66,10 @@ struct Client {
 
 struct Place {
   Place() {
-    auto made = base::TlsContext::load({"", "", folder.path + "/ca.pem"}, base::TlsPeer::kRequired);
+    auto made = base::TlsContext::load({"", "", folder.file("ca.pem")}, base::TlsPeer::kRequired);
     REQUIRE(made);
     trusting = *made;
-    door = std::make_unique<TlsDoor>(reactor, folder.credentials(), begun,
+    door = std::make_unique<TlsDoor>(reactor, credentials_in(folder), begun,
                                      [this](TlsDoor::Id id, Entrant entrant) {
                                        CHECK_FALSE(let_in.contains(id));
                                        let_in.emplace(id, std::move(entrant));
@@ -102,7 +91,7 @@ struct Place {
     return let_in.at(id);
   }
 
-  const Folder folder;
+  const CertificateFolder folder;
   AsioReactor reactor;
   base::Counter begun;
   std::shared_ptr<const base::TlsContext> trusting;
@@ -292,12 +281,12 @@ class HeldReactor final : public base::Reactor {
 /// In which order clients of these origins are served that have come together, by index.
 std::vector<size_t> served(const std::vector<uint64_t>& origins,
                            std::chrono::milliseconds patience) {
-  const Folder folder;
+  const CertificateFolder folder;
   HeldReactor reactor;
   base::Counter begun;
   std::vector<TlsDoor::Id> ids, let_in;
   TlsDoor door(
-      reactor, folder.credentials(), begun,
+      reactor, credentials_in(folder), begun,
       [&](TlsDoor::Id id, const Entrant&) { let_in.push_back(id); }, patience);
   const TlsDoor::Id first = door.take(left_behind("\x05"), 7);
   reactor.wait_for(1);
