@@ -24,8 +24,7 @@ using StatementHash = std::array<uint8_t, 16>;
 /// Cassandra's words, and what they mean here.
 inline constexpr const char* kForeignPagingState =
     "Invalid value for the paging state: it is not one that this cluster gave, or was cut or "
-    "changed "
-    "since";
+    "changed since";
 /// Given by this cluster, to a statement that pages in another way.
 inline constexpr const char* kUnfitPagingState =
     "Invalid value for the paging state: this cluster gave it to another statement";

@@ -14,8 +14,7 @@ void append_audit_options(std::vector<OptionEntry>& table) {
   add("audit_log_enabled", &Options::audit_log_enabled,
       "Records who asked for what, from where, and with what outcome: a line of JSON for each "
       "statement, login and order of tetractl. Values bound to markers and passwords are never in "
-      "it. While the log "
-      "cannot be written, statements are refused.");
+      "it. While the log cannot be written, statements are refused.");
   add("audit_log_directory", &Options::audit_log_directory,
       "Where audit.log is kept; empty: the folder audit in data_directory.");
   table.push_back({"audit_log_file_mb",

@@ -100,7 +100,7 @@ TEST_CASE("blocks that are read ahead count as misses, those of exports not at a
   CHECK(second.hits == first.hits + first.misses);
 }
 
-TEST_CASE("the rates of the block cache are as of the last time that the store was told the time") {
+TEST_CASE("the rates of the block cache are those of the last note_time()") {
   StoreRig rig(rocks_factory());
   const base::MonotonicUs opened_us = rig.reactor.now_us();
   REQUIRE(rig.apply(row_mutation(1, "p", "a", inserted(1, "value"))));
