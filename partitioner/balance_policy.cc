@@ -12,16 +12,28 @@
 // Pure. Each data centre for itself: bytes of a node are divided by its stores, so nodes of
 // different size are compared fairly. An empty tablet weighs `tablet_bytes`, so that many small
 // ones count, too. Ties are broken by order, so equal input gives equal moves.
+//
+// The next move:
+//  1. the fullest node, if it is above the mean, and the emptiest, if it is below;
+//  2. the tables that the one has, those first of which it has most more than the other;
+//  3. of such a table the heaviest tablet that may go and fits: few moves of much;
+//  4. where none fits, the next emptiest node, then the next fullest.
 namespace tetrad::partitioner {
 
 namespace {
+
+/// What a node holds of one table.
+struct Share {
+  double bytes = 0;             // for each store
+  std::vector<size_t> tablets;  // the heaviest first, of equal ones the first given
+};
 
 /// What a node holds, and which members make it up.
 struct Holder {
   const RingNode* node = nullptr;
   double bytes = 0;  // for each store: nodes with more stores take more
   std::vector<uint64_t> of_store;
-  std::vector<size_t> tablets;  // the heaviest first, of equal ones the first given
+  std::map<size_t, Share> of_table;
 };
 
 /// One data centre, levelled for itself.
@@ -40,12 +52,14 @@ class Level {
     for (size_t i = 0; i < tablets.size(); ++i) {
       members_.push_back(tablets[i].members);
       weights_.push_back(tablets[i].bytes + options.tablet_bytes);
+      tables_.push_back(tablets[i].table);
       may_move_.push_back(tablets[i].may_move);
       for (const StoreAddress& member : tablets[i].members) count(i, member, 1);
     }
     for (auto& [host, holder] : holders_)
-      std::ranges::stable_sort(holder.tablets, std::greater<>(),
-                               [this](size_t tablet) { return weights_[tablet]; });
+      for (auto& [table, share] : holder.of_table)
+        std::ranges::stable_sort(share.tablets, std::greater<>(),
+                                 [this](size_t tablet) { return weights_[tablet]; });
     double total = 0;
     size_t stores = 0;
     for (const auto& [host, holder] : holders_) {
@@ -64,8 +78,7 @@ class Level {
     });
   }
 
-  /// The largest tablet that can go from the fullest node to the emptiest; where none can, the
-  /// next emptiest, then the next fullest.
+  /// One step of the algorithm at the top of this file; nothing where no move is worth while.
   std::optional<BalanceMove> next() {
     std::vector<Holder*> by_bytes;
     for (auto& [host, holder] : holders_) by_bytes.push_back(&holder);
@@ -101,15 +114,18 @@ class Level {
     const auto found = holders_.find(member.host);
     if (found == holders_.end() || member.store >= found->second.of_store.size()) return;
     Holder& holder = found->second;
+    Share& share = holder.of_table[tables_[tablet]];
     if (sign > 0) {
       holder.of_store[member.store] += weights_[tablet];
-      holder.tablets.push_back(tablet);
+      share.tablets.push_back(tablet);
     } else {
       holder.of_store[member.store] -= weights_[tablet];
-      std::erase(holder.tablets, tablet);
+      std::erase(share.tablets, tablet);
     }
     const double weight = static_cast<double>(weights_[tablet]);
-    holder.bytes += sign * weight / static_cast<double>(holder.of_store.size());
+    const double change = sign * weight / static_cast<double>(holder.of_store.size());
+    holder.bytes += change;
+    share.bytes += change;
   }
 
   std::optional<StoreAddress> emptiest_store(const Holder& holder) const {
@@ -122,40 +138,60 @@ class Level {
     return best;
   }
 
+  /// The tables of `from`, those first of which it has most more than `to`.
+  std::vector<size_t> tables_by_surplus(const Holder& from, const Holder& to) const {
+    std::vector<std::pair<double, size_t>> surplus;
+    for (const auto& [table, share] : from.of_table) {
+      if (share.tablets.empty()) continue;
+      const auto there = to.of_table.find(table);
+      surplus.emplace_back(share.bytes - (there == to.of_table.end() ? 0 : there->second.bytes),
+                           table);
+    }
+    std::ranges::stable_sort(surplus, std::greater<>(), &std::pair<double, size_t>::first);
+    std::vector<size_t> tables;
+    for (const auto& [bytes, table] : surplus) tables.push_back(table);
+    return tables;
+  }
+
   std::optional<BalanceMove> between(Holder& from, const Holder& to) {
     const std::optional<StoreAddress> store = emptiest_store(to);
     if (!store) return std::nullopt;
+    for (const size_t table : tables_by_surplus(from, to))
+      for (const size_t tablet : from.of_table[table].tablets)
+        if (const auto move = of_tablet(tablet, from, to, *store)) return move;
+    return std::nullopt;
+  }
+
+  /// The move of `tablet` if it may go and leaves both nodes nearer to the mean. It counts as made.
+  std::optional<BalanceMove> of_tablet(size_t tablet, const Holder& from, const Holder& to,
+                                       const StoreAddress& store) {
     // What moving one byte does to the gap between both nodes, on average of the two.
     const double per_byte = (1 / static_cast<double>(from.of_store.size()) +
                              1 / static_cast<double>(to.of_store.size())) /
                             2;
-    // Heaviest first: few moves of much.
-    for (const size_t tablet : from.tablets) {
-      const double weight = static_cast<double>(weights_[tablet]);
-      const double there = to.bytes + weight / static_cast<double>(to.of_store.size());
-      // It must not fill the other past the mean, and the gap must be wider than the tablet by a
-      // margin: else the next look would move it back.
-      if (!may_move_[tablet] || there > mean_ * (1 + options_.past_mean_ratio) ||
-          from.bytes - to.bytes < (1 + options_.margin) * weight * per_byte)
-        continue;
-      const auto leaves = std::ranges::find(members_[tablet], from.node->host, &StoreAddress::host);
-      if (std::ranges::find(members_[tablet], store->host, &StoreAddress::host) !=
-          members_[tablet].end())
-        continue;
-      std::vector<StoreAddress> after = members_[tablet];
-      after[static_cast<size_t>(leaves - members_[tablet].begin())] = *store;
-      // Balance never crowds a rack.
-      if (rack_excess(nodes_, after, data_center_) >
-          rack_excess(nodes_, members_[tablet], data_center_))
-        continue;
-      // Counted as done, so that the next choice sees it.
-      const BalanceMove move{tablet, *leaves, *store, weights_[tablet] - options_.tablet_bytes};
-      count(tablet, move.from, -1);
-      count(tablet, move.to, 1);
-      members_[tablet] = std::move(after);
-      return move;
-    }
-    return std::nullopt;
+    const double weight = static_cast<double>(weights_[tablet]);
+    const double there = to.bytes + weight / static_cast<double>(to.of_store.size());
+    // It must not fill the other past the mean, and the gap must be wider than the tablet by a
+    // margin: else the next look would move it back.
+    if (!may_move_[tablet] || there > mean_ * (1 + options_.past_mean_ratio) ||
+        from.bytes - to.bytes < (1 + options_.margin) * weight * per_byte)
+      return std::nullopt;
+    const auto leaves = std::ranges::find(members_[tablet], from.node->host, &StoreAddress::host);
+    if (std::ranges::find(members_[tablet], store.host, &StoreAddress::host) !=
+        members_[tablet].end())
+      return std::nullopt;
+    std::vector<StoreAddress> after = members_[tablet];
+    after[static_cast<size_t>(leaves - members_[tablet].begin())] = store;
+    // Balance never crowds a rack.
+    if (rack_excess(nodes_, after, data_center_) >
+        rack_excess(nodes_, members_[tablet], data_center_))
+      return std::nullopt;
+    // Counted as done, so that the next choice sees it.
+    const BalanceMove move{tablet, *leaves, store, weights_[tablet] - options_.tablet_bytes};
+    count(tablet, move.from, -1);
+    count(tablet, move.to, 1);
+    members_[tablet] = std::move(after);
+    return move;
   }
 
   const std::span<const RingNode> nodes_;
@@ -165,6 +201,7 @@ class Level {
   std::map<HostId, Holder> holders_;
   std::vector<std::vector<StoreAddress>> members_;
   std::vector<uint64_t> weights_;
+  std::vector<size_t> tables_;
   std::vector<bool> may_move_;
   double mean_ = 0;  // of a store
 };

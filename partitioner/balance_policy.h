@@ -5,6 +5,10 @@
 // node is filled past the mean: what is moved is hardly more than what the nodes below it lack. A
 // move is made only where the gap between both nodes is wider than what goes, by a margin, so that
 // none is ever taken back while the sizes stay.
+//
+// Of what may go, a tablet of that table goes of which the one node has most more than the other.
+// So each table comes to be spread over all nodes: its bytes and its requests are shared, and full
+// tablets of one table do not gather on some nodes while others hold empty tablets of another.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +29,7 @@ struct BalanceTablet {
   std::vector<StoreAddress> members;
   uint64_t bytes = 0;
   bool may_move = true;  // no change is under way, and it is not held where it is
+  size_t table = 0;      // tablets with the same number are of one table
 };
 
 /// One member of one tablet that is to go from a store of one node to a store of another. A value.

@@ -73,7 +73,9 @@ Tablets tablets_of(const BalanceView& view) {
     return on_ring.contains(member.host) && seen.is_live && seen.may_give && !seen.is_vacated;
   };
   Tablets tablets;
+  size_t number = 0;
   for (const auto& [id, table] : view.state.tables) {
+    ++number;
     for (const Tablet& tablet : table->tablets.tablets()) {
       BalanceTablet weighed;
       const auto proposed = view.proposed.find(tablet.id);
@@ -95,6 +97,7 @@ Tablets tablets_of(const BalanceView& view) {
         weighed.may_move = false;
       }
       weighed.bytes = bytes.value_or(0);
+      weighed.table = number;
       tablets.weighed.push_back(std::move(weighed));
       tablets.named.emplace_back(table.get(), &tablet);
     }

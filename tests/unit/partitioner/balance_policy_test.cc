@@ -98,6 +98,36 @@ TEST_CASE("few tablets are spread as far as whole ones can be") {
   CHECK(plan_balance(five, tablets, kAny, {}).empty());
 }
 
+TEST_CASE("new nodes take their share of each table") {
+  // A small table of full tablets, and one of many that are empty: with one weight for both the new
+  // nodes would take all that is heavy.
+  const auto three = ring_nodes(3);
+  auto tablets = placed(three, 40, [] { return kMiB * 6 / 10; });
+  for (BalanceTablet& empty : placed(three, 64, [] { return uint64_t{0}; })) {
+    empty.table = 1;
+    tablets.push_back(empty);
+  }
+  const auto six = ring_nodes(6);
+  carry_out(tablets, plan_balance(six, tablets, kAny, {}));
+  check_sets(tablets);
+  CHECK(plan_balance(six, tablets, kAny, {}).empty());
+  CHECK(farthest(six, tablets) < 0.12);
+  for (const size_t table : {0, 1}) {
+    std::map<HostId, size_t> members;
+    size_t all = 0;
+    for (const BalanceTablet& tablet : tablets)
+      if (tablet.table == table)
+        for (const StoreAddress& member : tablet.members) {
+          ++members[member.host];
+          ++all;
+        }
+    for (const RingNode& node : six) {
+      CHECK(members[node.host] * six.size() >= all * 80 / 100);
+      CHECK(members[node.host] * six.size() <= all * 120 / 100);
+    }
+  }
+}
+
 TEST_CASE("what may not move stays, and who may not get gets nothing") {
   auto tablets = placed(ring_nodes(4), 40, [] { return kMiB; });
   const auto five = ring_nodes(5, 1, 2);
