@@ -468,7 +468,19 @@ void PaxosService::write_commit(uint32_t store, const ProposeRequest& request,
   const RegistersWrite write{turn.partition(), changed, &*mutation,
                              !TETRAD_MUTANT(lwt_commit_unsynced)};
   write_in_turn(store, write, std::move(guard), std::move(turn), std::move(passed_on),
-                vote_when_synced(std::move(done)));
+                timed_commit(request.incarnation, vote_when_synced(std::move(done))));
+}
+
+PaxosKeys::SyncedCallback PaxosService::timed_commit(TableIncarnation table,
+                                                     PaxosKeys::SyncedCallback done) {
+  TableLatencies& latencies = replicas_.latencies();
+  const TableLatencies::Timing timing = latencies.begin(TableFigure::kLocalWrite, table);
+  if (!timing.is_timed()) return done;
+  return [this, alive = std::weak_ptr<char>(alive_), timing,
+          done = std::move(done)](Result<void> synced) mutable {
+    if (!alive.expired()) replicas_.latencies().end(timing);
+    done(std::move(synced));
+  };
 }
 
 // For the coordinator on this shard whose store is the only member: one turn covers read, decision

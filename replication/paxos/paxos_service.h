@@ -115,6 +115,8 @@ class PaxosService {
   void write_commit(uint32_t store, const ProposeRequest& request,
                     const storage::PaxosRegisters& changed, base::Deadline deadline,
                     PaxosKeys::Turn turn, base::Callback passed_on, VoteCallback done);
+  /// Counts a commit as a write of its table here, and times some.
+  PaxosKeys::SyncedCallback timed_commit(TableIncarnation table, PaxosKeys::SyncedCallback done);
   /// `passed_on`: the next one may have the turn. `done`: it is on the disk.
   void write_in_turn(uint32_t store, const storage::RegistersWrite& write,
                      storage::WriteGuard guard, PaxosKeys::Turn turn, base::Callback passed_on,

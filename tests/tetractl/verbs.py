@@ -141,7 +141,9 @@ def fill():
     session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}")
     session.execute("CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))")
     session.execute("CREATE TABLE ks.u (a text, b int, v text, PRIMARY KEY ((a, b)))")
-    session.execute("INSERT INTO ks.u (a, b, v) VALUES ('a', 1, 'x')")
+    for _ in range(2):  # the second one is not applied
+        session.execute("INSERT INTO ks.u (a, b, v) VALUES ('a', 1, 'x') IF NOT EXISTS")
+    session.execute("UPDATE ks.u SET v = 'x' WHERE a = 'a' AND b = 1 IF v = 'x'")
     session.execute("CREATE TABLE ks.\"Camel\" (k int PRIMARY KEY)")
     insert = session.prepare("INSERT INTO ks.t (k, c, v) VALUES (?, ?, ?)")
     for i in range(300):
@@ -227,6 +229,7 @@ def data_verbs(session):
     case("tablestats ks.nosuch", "there is no table in, or called, ks.nosuch", 1)
     stats = {table["table"]: table for table in as_json("tablestats", "tables")["tables"]}
     check("each write of a table is counted on its replica", stats["t"]["local_writes"]["count"] == 300, str(stats["t"]))
+    check("and so is each conditional write that was applied", stats["u"]["local_writes"]["count"] == 2, str(stats["u"]))
     check("what nobody asks for has no latency", stats["Camel"]["local_reads"]["count"] == 0 == stats["Camel"]["local_reads"]["max_us"])
     case("flush")
     case("flush ks t u")
