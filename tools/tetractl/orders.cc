@@ -308,8 +308,15 @@ int rebalance(AdminClient& node, const Invocation& call) {
   // The plan first: --apply prints what it begins.
   const json plan = node.fact("/rebalance-plan");
   if (call.has("apply")) node.order("/rebalance");
-  if (!call.as_json) return print_moves(plan, call);
-  fmt::print("{}\n", plan.dump(2));
+  if (call.as_json) {
+    fmt::print("{}\n", plan.dump(2));
+    return 0;
+  }
+  print_moves(plan, call);
+  if (call.has("plan") && !plan.at("moves").empty())
+    fmt::print(
+        "They begin by themselves where a node is past the setting balance_start_percent; "
+        "`tetractl rebalance --apply` begins them now.\n");
   return 0;
 }
 

@@ -75,11 +75,10 @@ std::vector<Verb> cluster_verbs() {
           .takes({kKeyspace, kTable})
           .asks_for("/partitions", {"keyspace", "table"})
           .shown_by(print_partitions),
-      Verb(
-          "rebalance",
-          "Shows (--plan) or begins (--apply) moves to equal parts, which the cluster makes anyway")
+      Verb("rebalance",
+           "Shows (--plan) or begins (--apply) moves to equal parts, however near the nodes are")
           .with({{"--plan", "", "Print the moves that would make the nodes' parts equal"},
-                 {"--apply", "", "Begin them now, however near the nodes are, and print them"}})
+                 {"--apply", "", "Begin them now and print them"}})
           .done_by(rebalance),
       Verb("split", "Splits a physical partition in two (partitions tells its id)")
           .takes({{"id", Times::kOnce}})
