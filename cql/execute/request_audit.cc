@@ -63,7 +63,14 @@ std::string shown_error(const Request& request, const std::string& message) {
 }
 
 void RequestAudit::take(const Statement& statement, BytesView text) {
-  parts_.push_back({statement.subject(), recorded(text, up_to_password(text))});
+  const BytesView open = up_to_password(text);
+  parts_.push_back({statement.subject(), recorded(text, open), open.size() == text.size()});
+}
+
+// A batch may have statements that were not understood beside those that were.
+bool RequestAudit::is_open(const Request& request) const {
+  return !std::holds_alternative<BatchRequest>(request.message) && !parts_.empty() &&
+         std::ranges::all_of(parts_, &Part::is_whole);
 }
 
 void RequestAudit::record(const Request& request, const Error* error) {
@@ -74,7 +81,9 @@ void RequestAudit::record(const Request& request, const Error* error) {
   common.client_address = client_.client_address;
   common.client_port = client_.client_port;
   common.duration_us = std::max<int64_t>(0, now_us - begun_us_);
-  if (error != nullptr) common.error = shown_error(request, error->message);
+  if (error != nullptr)
+    common.error = is_open(request) ? recorded(error->message, error->message)
+                                    : shown_error(request, error->message);
   if (const auto* batch = std::get_if<BatchRequest>(&request.message)) {
     common.batch = base::make_time_uuid(base::uuid_ticks_of_unix_us(now_us),
                                         static_cast<uint16_t>(random_.next()), random_.next());
@@ -84,7 +93,7 @@ void RequestAudit::record(const Request& request, const Error* error) {
     if (error != nullptr) mark_failed(error->code, whole.subject);
     trail_->record(std::move(whole));
   } else if (parts_.empty()) {
-    parts_.push_back({{}, text_of(request)});
+    parts_.push_back({{}, text_of(request), false});
   }
   for (Part& part : parts_) {
     AuditRecord one = common;

@@ -45,9 +45,12 @@ class RequestAudit {
   struct Part {
     StatementSubject subject;
     std::string text;
+    bool is_whole = false;  // it was understood, and the word "password" is not in it
   };
   void take(const Statement& statement, BytesView text);
   void record(const Request& request, const Error* error);
+  /// Whether an error may be recorded as it is.
+  bool is_open(const Request& request) const;
 
   AuditTrail* const trail_;
   const ClientState& client_;

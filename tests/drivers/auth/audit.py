@@ -120,6 +120,10 @@ def with_passwords(top):
                  "CRATE USER bob PASWORD 'sekret-12'", "ALTER ROEL ann SET PASWORD = sekret_13"):
         check(fails(lambda: session.execute(text)), text)
         check(fails(lambda: session.prepare(text)) or True, text)
+    for text, told in (("DROP ROLE nobody", "nobody doesn't exist"), ("ALTER ROLE nobody WITH LOGIN = true", "nobody doesn't exist")):
+        check(fails(lambda: session.execute(text)), text)
+        found = node.find(type="REQUEST_FAILURE", category="ERROR", operation=text)
+        check(found and told in found[0]["error"], (text, found))
     outside = BatchStatement()
     outside.add("CREATE ROLE bob WITH PASSWORD 'sekret-9'")
     check(fails(lambda: session.execute(outside)), "no modification in a batch")
@@ -127,6 +131,9 @@ def with_passwords(top):
     check(fails(lambda: ann.execute("DROP TABLE audited.t")), "ann may not")
     found = node.find(type="UNAUTHORIZED_ATTEMPT", category="AUTH", user="ann")
     check(found and found[-1]["operation"] == "DROP TABLE audited.t" and "permission" in found[-1]["error"], found)
+    check(fails(lambda: ann.execute("CREATE ROLE eve")), "ann may not make roles")
+    found = node.find(type="UNAUTHORIZED_ATTEMPT", category="AUTH", user="ann", operation="CREATE ROLE eve")
+    check(found and "sufficient privileges" in found[-1]["error"], found)
     time.sleep(0.5)
     text = node.text()
     check("sekret" not in text and "guessed-secret" not in text,
