@@ -22,6 +22,9 @@ namespace tetrad::server {
 
 namespace {
 constexpr const char* kOutOfCluster = "out of the cluster";
+constexpr const char* kNobodyAdministers =
+    "no superuser can log in: stop the node and start it with --init-superuser NAME (in a "
+    "container: TETRAD_SUPERUSER and TETRAD_SUPERUSER_PASSWORD)";
 
 /// Said of nodes that take clients without passwords where roles have them; "": there are none.
 std::string open_door(const std::string& who, const cql::RoleSet& roles) {
@@ -87,7 +90,10 @@ std::vector<std::string> NodeImpl::complaints(bool of_all) const {
     if (auto said = open_door(who, *processor->schema()->roles()); !said.empty())
       lines.push_back(std::move(said));
   };
-  if (!has_authentication(options_)) tell_open("this node");
+  if (!has_authentication(options_))
+    tell_open("this node");
+  else if (serving_.has_begun() && !processor->schema()->roles()->has_usable_superuser())
+    lines.emplace_back(kNobodyAdministers);
   if (of_all)
     for (const HostId host : node_->membership().open_hosts())
       tell_open(node_->meta().snapshot()->address_of(host));
@@ -140,9 +146,7 @@ void NodeImpl::look_at_logins() {
     if (const auto said = open_door("this node", *schema->roles()); !said.empty())
       logger_.warn("{}", said);
   } else if (!schema->roles()->has_usable_superuser()) {
-    logger_.warn(
-        "no superuser can log in: stop the node and start it with --init-superuser NAME (in a "
-        "container: TETRAD_SUPERUSER and TETRAD_SUPERUSER_PASSWORD)");
+    logger_.warn("{}", kNobodyAdministers);
   }
 }
 

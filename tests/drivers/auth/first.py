@@ -106,6 +106,12 @@ def main():
         check(b"asks nobody for a password" in health.read(), "health tells that roles are of no use")
     check("WARNING: this node asks nobody for a password" in tetractl("-h", ADDRESS, "status"), "and so does status")
     node.stop()
+    node = Node(top, ADDRESS, "--authenticator", "PasswordAuthenticator")
+    wait_until("status tells that nobody administers it",
+               lambda: "WARNING: no superuser can log in: stop the node and start it with --init-superuser" in tetractl("-h", ADDRESS, "status"))
+    with urllib.request.urlopen("http://%s:9180/health" % ADDRESS, timeout=5) as health:
+        check(b"no superuser can log in" in health.read(), "and so does health")
+    node.stop()
     node = Node(top, ADDRESS)
     check(gets_in("cassandra", "cassandra") and gets_in("anybody", "anything"), "credentials where nobody has to log in")
     node.stop()
