@@ -210,8 +210,10 @@ void CertificateWatch::looked(const std::vector<Result<bool>>& results, const Do
                                 *result ? "read anew" : "unchanged", now->subject(),
                                 has_expired ? "; it has expired, peers refuse it" : ""));
     if (!*result) continue;
-    logger_.info("certificates read anew of={} subject=\"{}\" expires_s={}", watched.whose,
-                 now->subject(), now->not_after_s());
+    constexpr int64_t kDayS = 86'400;
+    logger_.info("certificates read anew of={} subject=\"{}\" days_left={}", watched.whose,
+                 now->subject(),
+                 (now->not_after_s() - reactor_.wall_time_us() / 1'000'000) / kDayS);
     look_at_dates(watched);
   }
   done(is_well, std::move(lines));

@@ -42,8 +42,8 @@ void Connection::notice(std::string_view what) {
     ++notices.unsaid;
     return;
   }
-  context_.logger.info("client={} port={} unsaid_before={}: {}", client_.client_address,
-                       client_.client_port, notices.unsaid, what);
+  context_.logger.info("{} client={} port={} not_logged_before={}", what, client_.client_address,
+                       client_.client_port, notices.unsaid);
   notices.unsaid = 0;
 }
 
