@@ -84,6 +84,8 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
     hits += s.row_cache_hits;
     misses += s.row_cache_misses;
   }
+  // The same figure as in /status.
+  const std::optional<uint64_t> load = parts_.node.meta_group().host_bytes(parts_.node.self());
   json timeouts = json::object();
   for (const StatementTimeout& timeout : parts_.controls->timeouts())
     timeouts[timeout.type] = timeout.timeout_ms;
@@ -97,6 +99,7 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
       {"native_transport_active", parts_.controls->serves_clients()},
       {"drained", is_drained_ && !parts_.controls->serves_clients()},
       {"auto_compaction_running", std::ranges::all_of(figures, &StoreFigures::compacts)},
+      {"bytes", load ? json(*load) : json()},
       {"disk_bytes", disk_bytes},
       {"memtable_bytes", memtable_bytes},
       {"start_number", parts_.start_number},

@@ -192,6 +192,9 @@ def cluster_verbs():
     case("setting max_logical_partition_gb 1", r"there is no setting max_logical_partition_gb; did you mean max_logical_partition_mb\? Settings are ", 1)
     case("setting nosuch 1", r"there is no setting nosuch\. Settings are ", 1)
     settings = as_json("describe-cluster", "settings")["settings"]
+    names = ", ".join(SETTINGS)
+    case("setting", r"name is missing: tetractl setting name value \(name: %s\)" % names, 2)
+    case("help setting", r"^name: %s$" % names)
     check("bash offers every setting", sorted(set(settings) - {"balance_orders"}) == SETTINGS, str(settings))  # that one rebalance counts
     for word in "remove-node", "removenode":
         case(word + " nonsense", "'nonsense' is no host id and no address of a node; `tetractl status` lists both", 1)
@@ -288,9 +291,12 @@ def data_verbs(session):
 
 def node_verbs():
     case("info", r"\AID +: [0-9a-f-]{36}\n(.*: .*\n)*Native Transport active: true\nLoad +: \S+ \S+\nGeneration No +: 1\n(.|\n)*"
+                 r"^Disk Used +: \S+ \S+\nMemtables +: \S+ \S+\n(.|\n)*"
                  r"Data Center +: \S+\nRack +: \S+\n(.|\n)*^Token +: \(invoke with -T/--tokens to see all 16 tokens\)")
     case("info -T", r"(^Token +: -?\d+\n){16}")
-    as_json("info", "host_id")
+    own = as_json("info", "host_id")
+    [shown] = [node for node in as_json("status", "nodes")["nodes"] if node["host_id"] == own["host_id"]]
+    check("info and status have one load of a node", abs(own["bytes"] - shown["bytes"]) <= own["bytes"] / 10, (own["bytes"], shown["bytes"]))
     case("version", r"\AReleaseVersion: 5\.")
     case("statusgossip", r"\Arunning\n")
     case("statushandoff", r"\AHinted handoff is running\n")

@@ -27,9 +27,6 @@ std::string share_text(const json& share) {
 
 // "?" for what no node knows, of a node that is down.
 std::string known_text(const json& value) { return value.is_null() ? "?" : cell_text(value); }
-std::string load_text(const json& bytes) {
-  return bytes.is_null() ? "?" : size_text(bytes.get<uint64_t>());
-}
 
 // Addresses are what the other facts name nodes by.
 std::map<std::string, json> nodes_by_address(const json& status) {
@@ -119,7 +116,9 @@ int show_status(AdminClient& node, const Invocation& call) {
     fmt::print("{}\n", body.dump(2));
     return code;
   }
-  fmt::print("cluster: {}   this node: {}\n", cell_text(body.at("cluster")), health);
+  // A node that waits for its cluster has no name of it yet.
+  const std::string cluster = cell_text(body.at("cluster"));
+  fmt::print("cluster: {}   this node: {}\n", cluster.empty() ? "?" : cluster, health);
   for (const auto& line : body.at("warnings")) fmt::print("WARNING: {}\n", cell_text(line));
   std::map<std::string, Lines> centers;
   for (const auto& one : body.at("nodes")) {

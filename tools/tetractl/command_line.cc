@@ -138,6 +138,12 @@ std::string usage_of(const Verb& verb) {
   return out;
 }
 
+/// "name: a, b", the words that bash offers for it; "" where there are none.
+std::string choices_of(const Argument& argument) {
+  if (argument.choices.empty() || argument.choices == Argument::kDirectories) return "";
+  return fmt::format("{}: {}", argument.name, fmt::join(split(argument.choices, ' '), ", "));
+}
+
 /// Walks over the words of a command line.
 /// A message (Said) ends the reading; otherwise call_ is complete at the end.
 class Reader {
@@ -266,8 +272,12 @@ std::optional<Said> Reader::place_arguments() {
   size_t next = 0;
   for (const Argument& argument : call_.verb->arguments) {
     const bool all = argument.times == Argument::Times::kAny;
-    if (next == arguments_.size() && argument.times == Argument::Times::kOnce)
-      return wrong(fmt::format("{} is missing: {}", argument.name, usage_of(*call_.verb)), help);
+    if (next == arguments_.size() && argument.times == Argument::Times::kOnce) {
+      const std::string choices = choices_of(argument);
+      return wrong(fmt::format("{} is missing: {}{}", argument.name, usage_of(*call_.verb),
+                               choices.empty() ? "" : fmt::format(" ({})", choices)),
+                   help);
+    }
     // The last argument may take all that is left.
     while (next < arguments_.size()) {
       call_.words[std::string(argument.name)].push_back(arguments_[next++]);
@@ -366,6 +376,9 @@ std::string help_text() {
 std::string help_text(const Verb& verb) {
   std::string out = fmt::format("{}: {}\n", usage_of(verb), verb.summary);
   if (!verb.aliases.empty()) out += fmt::format("\nAlso: {}\n", fmt::join(verb.aliases, ", "));
+  for (const Argument& argument : verb.arguments)
+    if (const std::string choices = choices_of(argument); !choices.empty())
+      out += fmt::format("\n{}\n", choices);
   if (!verb.options.empty()) out += "\nOptions:\n" + options_text(verb.options);
   return out + "\nOptions of all verbs: tetractl --help\n";
 }

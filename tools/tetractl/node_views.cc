@@ -44,13 +44,14 @@ int print_info(const json& info, const Invocation& call) {
   print_fact("ID", cell_text(info.at("host_id")));
   print_fact("Health", cell_text(info.at("health")));
   print_fact("Native Transport active", cell_text(info.at("native_transport_active")));
-  print_fact("Load", size_text(info.at("disk_bytes").get<uint64_t>() +
-                               info.at("memtable_bytes").get<uint64_t>()));
+  print_fact("Load", load_text(info.value("bytes", json())));
   print_fact("Generation No", cell_text(info.at("start_number")));
   print_fact("Uptime (seconds)", cell_text(info.at("uptime_s")));
   print_fact("Memory (MB)",
              fmt::format("{:.2f}",
                          static_cast<double>(info.at("memory_bytes").get<uint64_t>()) / (1 << 20)));
+  print_fact("Disk Used", size_text(info.at("disk_bytes")));
+  print_fact("Memtables", size_text(info.at("memtable_bytes")));
   print_fact("Shards", cell_text(info.at("shards")));
   print_fact("Data Center", cell_text(info.value("data_center", json("?"))));
   print_fact("Rack", cell_text(info.value("rack", json("?"))));

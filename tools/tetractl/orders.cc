@@ -179,7 +179,8 @@ int wait_until_verified(AdminClient& node, bool as_json) {
       progress.say(line);
       break;
     }
-    progress.tell(std::move(line));
+    // Until it knows how much there is to do.
+    if (body.at("partitions") != 0) progress.tell(std::move(line));
     std::this_thread::sleep_for(kLookAgain);
     body = node.patient_fact("/verification");
   }

@@ -34,6 +34,10 @@ std::string size_text(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.2f} {}", value, units[unit]);
 }
 
+std::string load_text(const json& bytes) {
+  return bytes.is_null() ? "?" : size_text(bytes.get<uint64_t>());
+}
+
 // UTC with milliseconds, as Java's Instant prints itself.
 std::string time_text(int64_t time_ms) {
   const std::time_t seconds = time_ms / 1000;

@@ -12,6 +12,8 @@ namespace tetrad::tools {
 /// Sizes as nodetool writes them: "757.41 KiB".
 /// Powers of 1024, two decimals; below 1 KiB whole bytes.
 std::string size_text(uint64_t bytes);
+/// Of a node's load; "?" for null, which is not known.
+std::string load_text(const nlohmann::json& bytes);
 /// An array with commas between, anything else as JSON has it, strings without quotes.
 /// What --json shows is not made by this: that is the answer itself.
 std::string cell_text(const nlohmann::json& value);
