@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <malloc.h>
 #include <new>
 #include <sstream>
 #include <system_error>
@@ -11,21 +10,18 @@
 #include "server/config/options.h"
 #include "server/node.h"
 #include "server/runtime/asio_reactor.h"
-#include "server/runtime/control_group.h"
 #include "server/runtime/data_folder.h"
 #include "server/runtime/heard_signals.h"
 #include "server/runtime/thread_limit.h"
 #include "server/start_check.h"
 
+/// jemalloc reads it before main(). What a burst of large requests took goes back to the system
+/// within a second or so, on threads of its own; by itself it waits ten seconds, and for the next call
+/// of a thread that may have none to make.
+extern "C" const char* malloc_conf;
+const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0";
+
 namespace {
-
-/// Buffers of this size and more are mapped apart and go back when they are freed. Said once, the
-/// bound stays: glibc raises its own to the largest buffer it has seen, up to 32 MiB, and then
-/// keeps what a burst of large requests took.
-constexpr int kMappedApart_bytes = 1 << 20;
-
-/// Below it few arenas: each thread that allocates gets one of its own, which keeps what it freed.
-constexpr uint64_t kFewArenasBelow_bytes = uint64_t{2} << 30;
 
 /// Says why the program ends, a line for each reason. 2: as it is configured it cannot run.
 int ended_by(const tetrad::Error& error, const std::string& hint = "") {
@@ -60,8 +56,6 @@ int ended_by(const tetrad::Error& error, const std::string& hint = "") {
 int run(int argc, char** argv) {
   using namespace tetrad;
   server::HeardSignals::ignore();
-  ::mallopt(M_MMAP_THRESHOLD, kMappedApart_bytes);
-  if (server::usable_memory_bytes() < kFewArenasBelow_bytes) ::mallopt(M_ARENA_MAX, 2);
   const auto line = server::read_command_line(argc, argv);
   if (!line) return ended_by(line.error(), " (tetrad --help lists the options)");
   if (line->show_help) {
