@@ -15,6 +15,7 @@
 #include "storage/engine/memory_disk.h"
 #include "storage/engine/memory_store.h"
 #include "storage/engine/memory_turn.h"
+#include "storage/engine/partition_reader.h"
 #include "storage/engine/recent_keys.h"
 #include "storage/engine/sweep.h"
 #include "storage/engine/sync_records.h"
@@ -117,6 +118,7 @@ class MemoryStore final : public Store {
   class ViewSide final : public ViewBackend {
    public:
     explicit ViewSide(MemoryStore& store) : store_(store) {}
+    TableContents contents_of(const ReadCommand&) const override { return {}; }
     void read(base::Deadline, std::function<Result<void>(KeyView&)> work,
               std::move_only_function<void(Result<void>)> done) override;
     void write(const ViewRecords& puts, const std::vector<Bytes>& erased,

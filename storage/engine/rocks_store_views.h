@@ -11,6 +11,9 @@ namespace tetrad::storage {
 class RocksStore::ViewSide final : public ViewBackend {
  public:
   explicit ViewSide(RocksStore& store) : store_(store) {}
+  TableContents contents_of(const ReadCommand& command) const override {
+    return store_.contents_of(command);
+  }
   void read(base::Deadline deadline, std::function<Result<void>(KeyView&)> work,
             std::move_only_function<void(Result<void>)> done) override;
   void write(const ViewRecords& puts, const std::vector<Bytes>& erased,

@@ -23,6 +23,7 @@
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/io_pool.h"
+#include "storage/engine/partition_reader.h"
 #include "storage/views/view_rows.h"
 
 namespace tetrad::storage {
@@ -241,12 +242,13 @@ void StoreViews::read_raised(ViewRow row, ViewStamp stamp, base::Deadline deadli
   }
   // Before the read: what is written later has a higher number.
   const uint64_t seen_number = backend_.seen_number();
+  const TableContents contents = backend_.contents_of(read_of(row));
   const auto shared =
       std::make_shared<std::pair<ViewRow, ViewRowAnswer>>(std::move(row), ViewRowAnswer());
   backend_.read(
       deadline,
-      [shared](KeyView& keys) -> Result<void> {
-        TETRAD_TRY(shared->second, read_view_row(keys, shared->first));
+      [shared, contents](KeyView& keys) -> Result<void> {
+        TETRAD_TRY(shared->second, read_view_row(keys, shared->first, contents));
         return {};
       },
       [this, alive = alive_, shared, stamp, seen_number,

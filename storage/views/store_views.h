@@ -30,6 +30,10 @@
 
 namespace tetrad::storage {
 
+// Whose headers stand on this one: storage/engine/store.h and partition_reader.h.
+struct ReadCommand;
+struct TableContents;
+
 /// Keys and values to put.
 using ViewRecords = std::vector<std::pair<Bytes, Bytes>>;
 
@@ -37,6 +41,8 @@ using ViewRecords = std::vector<std::pair<Bytes, Bytes>>;
 class ViewBackend {
  public:
   virtual ~ViewBackend() = default;
+  /// What a read() that begins now may find beside the rows of `command`.
+  virtual TableContents contents_of(const ReadCommand& command) const = 0;
   /// `work` sees one consistent state, in this call or on another thread, perhaps twice: what it
   /// made the first time counts for nothing then. `done` on the store's thread.
   virtual void read(base::Deadline deadline, std::function<Result<void>(KeyView&)> work,

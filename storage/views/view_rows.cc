@@ -39,8 +39,7 @@ Result<ViewNamesByView> names_of_record(const ViewMakers& makers, BytesView reco
   return names;
 }
 
-Result<ViewRowAnswer> read_view_row(KeyView& keys, const ViewRow& row) {
-  ViewRowAnswer answer;
+ReadCommand read_of(const ViewRow& row) {
   ReadCommand command;
   command.incarnation = row.base;
   command.position = row.position;
@@ -49,38 +48,44 @@ Result<ViewRowAnswer> read_view_row(KeyView& keys, const ViewRow& row) {
   command.wants_static = false;
   command.live_only = false;
   command.bytes_limit = ReadCommand::kNoBytesMax;
+  return command;
+}
+
+Result<ViewRowAnswer> read_view_row(KeyView& keys, const ViewRow& row,
+                                    const TableContents& contents) {
+  ViewRowAnswer answer;
   TETRAD_TRY(const ReadResult found,
-             read_partitions(keys, command, TableContents{}, ReadCommand::kNoLimit));
+             read_partitions(keys, read_of(row), contents, ReadCommand::kNoLimit));
   for (const PartitionData& partition : found.partitions)
     for (const RowData& data : partition.rows)
       if (data.clustering_key == row.clustering_key) answer.record = data.record;
+  // All notes, and of the tasks those that came first: the others are of a later execution. Notes
+  // lie behind the tasks; there are few, since every execution makes one of those that it has read.
   const Bytes prefix = records_of(row);
-  Bytes notes = prefix;
-  base::ByteWriter(notes).u64(kViewNotes);
   const auto it = keys.iterate({prefix, past_prefix(prefix), false, false});
-  const auto read_some = [&](BytesView from, bool of_notes) -> Result<void> {
-    size_t count = 0, bytes = 0;
-    for (it->seek(from); it->valid(); it->next()) {
-      const auto place = decode_view_task_key(it->key());
-      // A clustering key may begin with another one: their records lie among each other.
-      if (!place || place->of_range || place->clustering_key != row.clustering_key) continue;
-      if ((place->sequence >= kViewNotes) != of_notes) {
-        if (!of_notes) break;
-        continue;
-      }
-      if (!of_notes && (count >= kTasksOfAReadMax || bytes >= kNamesOfAReadBytes)) break;
-      TETRAD_TRY(const ViewTask task, decode_view_task(it->value(), false));
-      join(task.names, answer.names);
-      answer.sequences.push_back(place->sequence);
-      ++count;
-      bytes += it->value().size();
+  size_t tasks = 0, bytes = 0;
+  for (it->seek(prefix); it->valid();) {
+    const auto place = decode_view_task_key(it->key());
+    // A clustering key may begin with another one: their records lie among each other.
+    if (!place || place->of_range || place->clustering_key != row.clustering_key) {
+      it->next();
+      continue;
     }
-    return it->status();
-  };
-  // All notes, and of the tasks those that came first: the others are of a later execution. There
-  // are few notes, since every execution makes one of those that it has read.
-  TETRAD_TRY_VOID(read_some(notes, true));
-  TETRAD_TRY_VOID(read_some(prefix, false));
+    const bool is_note = place->sequence >= kViewNotes;
+    if (!is_note && (tasks >= kTasksOfAReadMax || bytes >= kNamesOfAReadBytes)) {
+      Bytes notes = prefix;
+      base::ByteWriter(notes).u64(kViewNotes);
+      it->seek(notes);
+      continue;
+    }
+    TETRAD_TRY(const ViewTask task, decode_view_task(it->value(), false));
+    join(task.names, answer.names);
+    answer.sequences.push_back(place->sequence);
+    ++tasks;
+    bytes += it->value().size();
+    it->next();
+  }
+  TETRAD_TRY_VOID(it->status());
   std::ranges::sort(answer.sequences);
   return answer;
 }

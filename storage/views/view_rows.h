@@ -3,6 +3,7 @@
 // the store's keys, on any thread.
 #pragma once
 
+#include "storage/engine/partition_reader.h"
 #include "storage/views/store_views.h"
 
 namespace tetrad::storage {
@@ -10,9 +11,13 @@ namespace tetrad::storage {
 /// The names that a record gives in each view. Errors: kCorruption.
 Result<ViewNamesByView> names_of_record(const ViewMakers& makers, BytesView record);
 
-/// All but ViewRowAnswer::seen; of a row with many tasks the first ones. Errors: kCorruption, and
-/// those of the view.
-Result<ViewRowAnswer> read_view_row(KeyView& keys, const ViewRow& row);
+/// Reads one row with what hides parts of it.
+ReadCommand read_of(const ViewRow& row);
+
+/// All but ViewRowAnswer::seen; of a row with many tasks the first ones. `contents`: what there may
+/// be beside the row that read_of() asks for. Errors: kCorruption, and those of the view.
+Result<ViewRowAnswer> read_view_row(KeyView& keys, const ViewRow& row,
+                                    const TableContents& contents);
 
 /// Names that the answer's record gives, and its tasks and notes do not. Errors: kCorruption.
 Result<ViewNamesByView> unnamed_of(const ViewMakers& makers, const ViewRowAnswer& answer);
