@@ -17,6 +17,7 @@
 #include <stdexcept>
 
 #include "base/hash.h"
+#include "base/sleep.h"
 #include "cql/execute/access.h"
 #include "cql/execute/password.h"
 #include "cql/execute/statement_environment.h"
@@ -28,6 +29,9 @@ namespace {
 
 /// Estimates of what a batch costs before it is run.
 constexpr uint64_t kBatchEntryNs = 500, kParseNsPerByte = 100;
+/// How long a request whose table is truncated is begun again, and how often it is looked whether
+/// this node knows of it.
+constexpr int64_t kBeginAgainUs = 2'000'000, kNewSchemaUs = 2'000;
 
 StatementHash as_hash(base::StreamingHash128& hash) {
   const base::Hash128 digest = hash.digest();
@@ -384,6 +388,29 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(const BatchReq
   co_return answer;
 }
 
+// TRUNCATE gives the table a new incarnation, so what was prepared before it, and what still reads or
+// writes, is refused: it begins again with the schema that comes.
+Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_again(const Envelope& envelope,
+                                                                  const Request& request,
+                                                                  ClientState& client, Notes& notes,
+                                                                  SchemaVersion seen_version) {
+  const base::MonotonicUs until_us = reactor_.now_us() + kBeginAgainUs;
+  while (true) {
+    // Another node may have heard of it first.
+    while (schema_->version() == seen_version && reactor_.now_us() < until_us)
+      co_await base::sleep_for(reactor_, kNewSchemaUs);
+    // Nothing of it is done, so a driver may ask another node.
+    if (reactor_.now_us() >= until_us)
+      co_return fail(ErrorCode::kOverloaded, "{}; try again", replication::kTableGone);
+    seen_version = schema_->version();
+    notes.audit->begin_again();
+    notes.warnings.clear();
+    if (notes.trace != nullptr) notes.trace->add("A table was truncated meanwhile: once more");
+    auto result = co_await answer(envelope, request, client, notes);
+    if (result || result.error().code != ErrorCode::kStaleSchema) co_return result;
+  }
+}
+
 Task<Result<QueryProcessor::Answer>> QueryProcessor::answer(const Envelope& envelope,
                                                             const Request& request,
                                                             ClientState& client, Notes& notes) {
@@ -488,7 +515,10 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
       tracing_id = base::make_time_uuid(base::uuid_ticks_of_unix_us(reactor_.wall_time_us()),
                                         static_cast<uint16_t>(random_.next()), random_.next());
     }
+    const SchemaVersion seen_version = schema_ == nullptr ? SchemaVersion() : schema_->version();
     auto made = co_await answer(envelope, request, client, notes);
+    if (!made && made.error().code == ErrorCode::kStaleSchema)
+      made = co_await answer_again(envelope, request, client, notes, seen_version);
     answered.emplace(std::move(made));
   } catch (const std::exception& error) {
     note(error);

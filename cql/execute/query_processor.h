@@ -170,6 +170,9 @@ class QueryProcessor {
   /// references outlive the task.
   Task<Result<Answer>> answer(const Envelope& envelope, const Request& request, ClientState& client,
                               Notes& notes);
+  /// As answer(), of a request that has failed with kStaleSchema by the schema of that version.
+  Task<Result<Answer>> answer_again(const Envelope& envelope, const Request& request,
+                                    ClientState& client, Notes& notes, SchemaVersion seen_version);
   Task<Result<Answer>> answer_query(const QueryRequest& request, const Envelope& envelope,
                                     ClientState& client, Notes& notes);
   Task<Result<Answer>> answer_prepare(const PrepareRequest& request, ClientState& client,

@@ -35,6 +35,8 @@ class RequestAudit {
   void add(const Statement& statement, BytesView text) {
     if (trail_ != nullptr) take(statement, text);
   }
+  /// The request begins again: what add() took counts for nothing.
+  void begin_again() { parts_.clear(); }
   /// Once. `error`: null when it was done.
   void finish(const Request& request, const Error* error) {
     if (trail_ != nullptr) record(request, error);

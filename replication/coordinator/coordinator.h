@@ -70,6 +70,11 @@ struct Counted {
   std::optional<Bytes> folded;
 };
 
+/// The text of kStaleSchema: DROP or TRUNCATE has ended the incarnation of a table that the request
+/// was prepared for. Nothing of a write or an increment that fails so is in the table as it is now,
+/// or comes to be: prepared anew it may be asked for again.
+inline constexpr const char* kTableGone = "the table was dropped or truncated meanwhile";
+
 /// What the rooms above ask for rows: each request is planned by one snapshot of the metadata, sent
 /// to the members of its tablets, and answered when enough of them have. One per shard, on its
 /// thread.
@@ -81,15 +86,16 @@ class Coordinator {
   /// number of them, never fewer than W (design, section 7). Mutations of one partition and table
   /// are applied together; the others are independent (UNLOGGED). Errors: kUnavailable,
   /// kWriteTimeout, kWriteFailure, kOverloaded (also: this node's clock is off), kInvalid (a full
-  /// logical partition), kStaleSchema (the table is gone).
+  /// logical partition), kStaleSchema (the table is gone; of several tables this is kWriteTimeout, as
+  /// the others may have their rows).
   virtual Task<Result<void>> write(std::vector<storage::Mutation> mutations,
                                    WriteOptions options) = 0;
 
   /// Adds to counters. Each increment goes to one live member of its tablet, which leads it, and is
   /// answered when the new totals are on the level's number of replicas, never fewer than W.
   /// Increments of several partitions are independent. Errors: nothing of that partition is
-  /// applied, now or later: kUnavailable, kOverloaded, kInvalid (a full logical partition; the
-  /// table is gone); nobody knows whether it is: kWriteTimeout with write type COUNTER. Of several
+  /// applied, now or later: kUnavailable, kOverloaded, kInvalid (a full logical partition),
+  /// kStaleSchema (the table is gone); nobody knows whether it is: kWriteTimeout with write type COUNTER. Of several
   /// partitions: the error of one; what is unknown comes first.
   virtual Task<Result<void>> increment(std::vector<CounterIncrement> increments,
                                        WriteOptions options) = 0;

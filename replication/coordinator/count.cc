@@ -76,7 +76,7 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
   if (command.is_range) {
     const MetaSnapshot state = meta_.snapshot();
     const TableInfo* table = state->table(command.incarnation);
-    if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+    if (table == nullptr) co_return fail(ErrorCode::kStaleSchema, kTableGone);
     // Ranges of this moment; a split cuts them further below.
     for (RingPosition from = command.range.start; from < command.range.end;) {
       const RingPosition end = std::min(command.range.end, tablet_after(*table, from).range.end);
@@ -156,7 +156,7 @@ Task<Result<Counted>> CoordinatorImpl::count_part(storage::ReadCommand command,
       const RingPosition from = start_of(command);
       const MetaSnapshot state = meta_.snapshot();
       const TableInfo* table = state->table(command.incarnation);
-      if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+      if (table == nullptr) co_return fail(ErrorCode::kStaleSchema, kTableGone);
       page.range = {from, std::min(whole.end, tablet_after(*table, from).range.end)};
       inside = page.range.end;
     }

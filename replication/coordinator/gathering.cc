@@ -262,8 +262,7 @@ Error CoordinatorImpl::read_error(const Gathering& gathering, ConsistencyLevel l
   const auto required = gathering.quorums.empty()
                             ? static_cast<int32_t>(gathering.need)
                             : static_cast<int32_t>(gathering.quorums.front().need.least());
-  if (gathering.stale_schema)
-    return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  if (gathering.stale_schema) return Error(ErrorCode::kStaleSchema, kTableGone);
   if (gathering.index_not_built)
     return Error(ErrorCode::kIndexNotBuilt, "replicas have not built the index");
   if (gathering.stale_epoch) return Error(ErrorCode::kStaleEpoch, "the replica set has changed");

@@ -78,7 +78,7 @@ Result<CoordinatorImpl::IncrementTry> CoordinatorImpl::plan_increment(
     const CounterIncrement& increment, const WriteOptions& options) const {
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* const table = state->table(increment.incarnation);
-  if (table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
+  if (table == nullptr) return fail(ErrorCode::kStaleSchema, kTableGone);
   const partitioner::Tablet& tablet = table->tablets.find(increment.position);
   if (tablet.full || partitioner::is_set_apart(tablet))
     TETRAD_TRY_VOID(check_room(*state, tablet, likeness_of(increment), options));
@@ -171,7 +171,7 @@ Task<Result<void>> CoordinatorImpl::increment_one(CounterIncrement increment,
         co_return fail(ErrorCode::kOverloaded, "replicas of the counter move; try again");
       if (meta_.snapshot()->applied.value == seen) co_await base::sleep_for(reactor_, kNewMapUs);
     } else if (error.code == ErrorCode::kStaleSchema) {
-      co_return fail(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+      co_return fail(ErrorCode::kStaleSchema, kTableGone);
     } else if (error.code == ErrorCode::kOverloaded) {
       // The leader refused before it counted.
       co_return fail(ErrorCode::kOverloaded, "{}", error.message);

@@ -42,7 +42,7 @@ Task<Result<NearestNames>> CoordinatorImpl::nearest_of_tablet(storage::ReadComma
   while (true) {
     const MetaSnapshot state = meta_.snapshot();
     const TableInfo* table = state->table(command.incarnation);
-    if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+    if (table == nullptr) co_return fail(ErrorCode::kStaleSchema, kTableGone);
     const partitioner::Tablet& tablet = table->tablets.find(command.range.end);
     if (command.range.start < tablet.range.start)
       co_return fail(ErrorCode::kStaleEpoch, "the tablet was split");
@@ -110,7 +110,7 @@ Task<Result<std::optional<NearestNames>>> CoordinatorImpl::nearest(storage::Read
     const MetaSnapshot state = meta_.snapshot();
     if (state->format < kFormatNearest) co_return std::nullopt;
     const TableInfo* table = state->table(command.incarnation);
-    if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+    if (table == nullptr) co_return fail(ErrorCode::kStaleSchema, kTableGone);
     std::vector<storage::ReadCommand> parts;
     for (RingPosition start = from; start < command.range.end && parts.size() < tablets_at_once;) {
       storage::ReadCommand& part = parts.emplace_back(command);

@@ -122,7 +122,7 @@ void CoordinatorImpl::PaxosRun::PrepareRound::on_answer(const StoreAddress& from
 Result<CoordinatorImpl::PaxosRun::PlanPtr> CoordinatorImpl::PaxosRun::make_plan(bool with_check) {
   const MetaSnapshot state = self.meta_.snapshot();
   const TableInfo* const table = state->table(command.incarnation);
-  if (table == nullptr) return fail(ErrorCode::kStaleSchema, "the table was dropped");
+  if (table == nullptr) return fail(ErrorCode::kStaleSchema, kTableGone);
   const partitioner::Tablet& tablet = table->tablets.find(command.position);
   command.horizon_s = purge_horizon_s(tablet, self.options_.horizon);
   auto plan = std::make_shared<Plan>();

@@ -166,8 +166,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt
     Error& error = planned.error();
     // Before anything was sent nothing can be decided, so an error is the plain truth.
     if (error.code == ErrorCode::kStaleSchema) {
-      co_return std::unexpected(
-          ended(Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile")));
+      co_return std::unexpected(ended(Error(ErrorCode::kStaleSchema, kTableGone)));
     }
     if (!sent || TETRAD_MUTANT(lwt_unavailable_late)) co_return std::unexpected(std::move(error));
     co_await pause();
@@ -514,7 +513,7 @@ Result<void> CoordinatorImpl::PaxosRun::check_limits(const storage::Mutation& mu
   }
   const MetaSnapshot state = self.meta_.snapshot();
   const TableInfo* const table = state->table(command.incarnation);
-  if (table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
+  if (table == nullptr) return fail(ErrorCode::kStaleSchema, kTableGone);
   WriteOptions options;
   options.warnings = warnings;
   TETRAD_TRY_VOID(
@@ -551,8 +550,7 @@ Result<CoordinatorImpl::PaxosRun::Step> CoordinatorImpl::PaxosRun::after_failure
   received = round.tally.short_of().acks();
   required = round.tally.short_of().required();
   if (round.stale_schema) {
-    return std::unexpected(
-        ended(Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile")));
+    return std::unexpected(ended(Error(ErrorCode::kStaleSchema, kTableGone)));
   }
   if (round.last.present()) {
     make_after(round.last_made_us);

@@ -76,7 +76,7 @@ Result<void> CoordinatorImpl::begin_round(TabletRound& round, storage::ReadComma
                                           RingPosition inside, const ReadOptions& options) {
   const MetaState& state = *round.state;
   round.table = state.table(command.incarnation);
-  if (round.table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
+  if (round.table == nullptr) return fail(ErrorCode::kStaleSchema, kTableGone);
   const partitioner::Tablet& tablet = round.table->tablets.find(inside);
   round.tablet = &tablet;
   // A range must lie in one tablet: the epoch in the request is of that tablet alone and fences
@@ -260,8 +260,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
 
 // In the client's words, of a read that one member answers.
 Error CoordinatorImpl::own_read_error(const Error& error, ConsistencyLevel level) const {
-  if (error.code == ErrorCode::kStaleSchema)
-    return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  if (error.code == ErrorCode::kStaleSchema) return Error(ErrorCode::kStaleSchema, kTableGone);
   if (error.code == ErrorCode::kStaleEpoch) {
     return Error(ErrorCode::kReadTimeout, "Operation timed out while replicas moved.",
                  base::TimeoutDetail{level, 0, 1});

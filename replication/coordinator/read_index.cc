@@ -298,7 +298,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range_by_index(storage::
        at_once = std::min(2 * at_once, kTabletsAtOnce)) {
     const MetaSnapshot state = meta_.snapshot();
     const TableInfo* table = state->table(command.incarnation);
-    if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+    if (table == nullptr) co_return fail(ErrorCode::kStaleSchema, kTableGone);
     std::vector<storage::ReadCommand> parts =
         parts_of_wave(command, *table, from, at_once, assembly);
     const auto wave = std::make_shared<Wave>();

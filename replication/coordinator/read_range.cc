@@ -41,7 +41,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadComma
     // part ends.
     const MetaSnapshot state = meta_.snapshot();
     const TableInfo* table = state->table(command.incarnation);
-    if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+    if (table == nullptr) co_return fail(ErrorCode::kStaleSchema, kTableGone);
     storage::ReadCommand part = command;
     part.range = {from, std::min(whole.end, tablet_after(*table, from).range.end)};
     // The place in a partition belongs to the first part only.

@@ -33,8 +33,15 @@ bool is_for_time(ErrorCode code) {
 }
 
 /// The error of a write that is not tried again, as the client hears of it.
-Result<void> in_clients_words(Result<void> result, const WriteOptions& options) {
+Result<void> in_clients_words(Result<void> result, const WriteOptions& options,
+                              bool is_of_one_table) {
   const ErrorCode code = result.error().code;
+  // What lists and the like got in another table would be there twice.
+  if (code == ErrorCode::kStaleSchema && !is_of_one_table) {
+    base::TimeoutDetail detail{options.level, 0, 1};
+    detail.write_type = options.write_type;
+    return std::unexpected(Error(ErrorCode::kWriteTimeout, kTableGone, detail));
+  }
   // The deadline is over: the members may have it, so it is a timeout for the client.
   if (code == ErrorCode::kStaleEpoch) {
     base::TimeoutDetail detail{options.level, 0, 1};
@@ -42,9 +49,13 @@ Result<void> in_clients_words(Result<void> result, const WriteOptions& options) 
     return std::unexpected(
         Error(ErrorCode::kWriteTimeout, "Operation timed out while replicas moved.", detail));
   }
-  if (code == ErrorCode::kStaleSchema)
-    return fail(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
   return result;
+}
+
+bool are_of_one_table(const std::vector<storage::Mutation>& mutations) {
+  return std::ranges::all_of(mutations, [&](const storage::Mutation& mutation) {
+    return mutation.incarnation == mutations.front().incarnation;
+  });
 }
 
 }  // namespace
@@ -219,6 +230,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
   if (options.write_type != base::WriteType::kCounter && !options.taken_us)
     timings = replicas_.latencies().begin_write(mutations);
   const int64_t began_us = options.taken_us.value_or(now_us());
+  const bool is_of_one = are_of_one_table(mutations);
   // Each way out is counted once, however many attempts it took.
   const auto finished = [&](Result<void> outcome) {
     record_write(options.level, started_us, outcome ? nullptr : &outcome.error());
@@ -270,7 +282,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       continue;
     }
     if (!is_for_time(code) || again.mutations.empty())
-      co_return finished(in_clients_words(std::move(result), options));
+      co_return finished(in_clients_words(std::move(result), options, is_of_one));
     if (reactor_.now_us() >= options.deadline.at_us)
       co_return finished(fail(ErrorCode::kOverloaded, "{}", kClockWords));
     co_await base::sleep_for(reactor_, kRenewPauseUs);

@@ -198,7 +198,7 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
   const Levels levels = this->levels(state);
   for (storage::Mutation& mutation : mutations) {
     const TableInfo* table = state.table(mutation.incarnation);
-    if (table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
+    if (table == nullptr) return fail(ErrorCode::kStaleSchema, kTableGone);
     const partitioner::Tablet& tablet = table->tablets.find(mutation.position);
     // A batch that was taken earlier (`taken_us`) is never refused for room: its other parts may be
     // written already.
@@ -361,8 +361,7 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
 Error CoordinatorImpl::write_error(const WriteOperation& operation,
                                    const WriteOptions& options) const {
   // The order of these matters: the first cause that the client can act upon names the error.
-  if (operation.stale_schema)
-    return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  if (operation.stale_schema) return Error(ErrorCode::kStaleSchema, kTableGone);
   if (!operation.overload.empty()) return overloaded(operation.overload);
   TETRAD_ASSERT(operation.decided);
   const WriteOperation::Part& part = operation.parts[operation.failed_part];

@@ -112,7 +112,7 @@ Result<void> CoordinatorImpl::check_parts(const std::vector<storage::Mutation>& 
   const Levels levels = this->levels(state);
   for (const storage::Mutation& mutation : mutations) {
     const TableInfo* table = state.table(mutation.incarnation);
-    if (table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
+    if (table == nullptr) return fail(ErrorCode::kStaleSchema, kTableGone);
     const partitioner::Tablet& tablet = table->tablets.find(mutation.position);
     TETRAD_TRY_VOID(check_room(state, tablet, mutation, options));
     const WriteSets sets = write_sets(tablet);
@@ -235,7 +235,8 @@ Error CoordinatorImpl::logged_error(const LoggedRun& run, Error error,
   // Nobody holds it; or it is not known whether anybody does.
   // Not stored on both: the client gets the plain error.
   if (run.version == 0 || !run.is_stored) return error;
-  if (error.code == ErrorCode::kWriteFailure) return error;
+  // What is repeated of it finds its table gone.
+  if (error.code == ErrorCode::kWriteFailure || error.code == ErrorCode::kStaleSchema) return error;
   base::TimeoutDetail detail{options.level, 0, 1};
   if (error.code == ErrorCode::kWriteTimeout && error.detail != nullptr) {
     const auto* known = std::get_if<base::TimeoutDetail>(&*error.detail);

@@ -399,13 +399,15 @@ Task<void> CounterLeader::spread(CounterLeader* self, GroupPtr group, storage::M
   } catch (const std::exception&) {
     outcome = fail(ErrorCode::kServerError, "the totals of a counter did not go out");
   }
-  CounterAnswer answer{true, 1, 1};
-  if (!outcome) {
+  Result<CounterAnswer> answer = CounterAnswer{true, 1, 1};
+  if (!outcome && outcome.error().code == ErrorCode::kStaleSchema) {
+    answer = std::unexpected(outcome.error());  // the totals are gone with the table
+  } else if (!outcome) {
     const auto* detail = outcome.error().detail
                              ? std::get_if<base::TimeoutDetail>(&*outcome.error().detail)
                              : nullptr;
-    answer = {false, detail == nullptr ? 1 : detail->received,
-              detail == nullptr ? 1 : detail->required};
+    answer = CounterAnswer{false, detail == nullptr ? 1 : detail->received,
+                           detail == nullptr ? 1 : detail->required};
     self->metrics_.unknown.add(group->waiters.size());
   }
   const std::weak_ptr<char> alive = self->alive_;
