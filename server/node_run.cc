@@ -115,6 +115,7 @@ void NodeImpl::shard_is_ready() {
 
 void NodeImpl::serve() {
   if (serving_.has_begun() || stopping_) return;
+  serving_.on_change([this](bool serves) { node_->membership().set_takes_clients(serves); });
   if (const auto began = serving_.begin(addresses_.rpc, descriptors_.clients); !began)
     return fatal(began.error());
   // Once the node serves: the role goes through the metadata group, which may take its time.

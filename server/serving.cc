@@ -91,6 +91,7 @@ Result<void> Serving::serve_clients(bool serves) {
     on_each([](Shard& shard) { shard.drain(); });
   }
   serves_ = serves;
+  if (changed_) changed_(serves);
   logger_.warn("clients {} by order", serves ? "may connect again" : "are not served any more");
   return {};
 }

@@ -3,6 +3,7 @@
 // clients may connect, timeouts, traces. Belongs to the first shard's thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,8 @@ class Serving final : public NodeControls {
   /// Both outlive it.
   Serving(const Options& options, const Shards& shards, Logger logger);
 
+  /// Called with each change by order; before begin().
+  void on_change(std::function<void(bool serves)> listener) { changed_ = std::move(listener); }
   /// All shards are ready: clients may come. Errors: kConfig: the port is taken.
   Result<void> begin(std::string rpc_address, uint32_t connections_max);
   bool has_begun() const { return listener_ != nullptr; }
@@ -51,6 +54,7 @@ class Serving final : public NodeControls {
   const Options& options_;
   const Shards& shards_;
   const Logger logger_;
+  std::function<void(bool serves)> changed_;
   std::string rpc_address_;
   std::unique_ptr<Listener> listener_;
   // serves_: clients may connect. stopped_: for good, serve_clients() is refused from then on.

@@ -23,7 +23,7 @@ constexpr uint8_t kHeartbeatFormat = 1;
 constexpr uint32_t kStoresTold = 255;  // a byte counts them
 constexpr int64_t kNotTold = std::numeric_limits<int64_t>::min();
 // The bits of a heartbeat's last byte before the facts.
-constexpr uint8_t kIsDrained = 1, kEnds = 2, kIsOpen = 4;
+constexpr uint8_t kIsDrained = 1, kEnds = 2, kIsOpen = 4, kTakesNoClients = 8;
 }  // namespace
 
 Membership::Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock,
@@ -58,6 +58,7 @@ void Membership::set_hosts(const MetaState& state) {
       hosts_.erase(host);
       watch_.forget(host);
       filling_disks_.erase(host);  // listeners hear of the new state anyway
+      clientless_.erase(host);
       keep_troubles(host, {});
     } else {
       hosts_.try_emplace(host, options_.heartbeat_us).first->second.address = node.address;
@@ -93,7 +94,8 @@ Bytes Membership::heartbeat(const Host& to) const {
   const BatchWord batches = batches_ ? batches_() : BatchWord();
   writer.i64(batches.floor_us.value_or(kNotTold));
   writer.u8(static_cast<uint8_t>((batches.is_drained ? kIsDrained : 0) | (ends_ ? kEnds : 0) |
-                                 (options_.is_open ? kIsOpen : 0)));
+                                 (options_.is_open ? kIsOpen : 0) |
+                                 (clientless_.contains(rpc_.self()) ? kTakesNoClients : 0)));
   if (options_.nonce != 0) put_facts(writer, {options_.nonce, facts_, to.life_before});
   return body;
 }
@@ -212,6 +214,17 @@ void Membership::set_disk_usage(DiskUsage usage) {
   note_disk_usage(rpc_.self(), usage);
 }
 
+void Membership::set_takes_clients(bool takes) {
+  if (!note_takes_clients(rpc_.self(), takes)) return;
+  beat_all();
+}
+
+bool Membership::note_takes_clients(HostId host, bool takes) {
+  const bool changes = takes ? clientless_.erase(host) != 0 : clientless_.insert(host).second;
+  if (changes && liveness_) liveness_(host, is_live(host));
+  return changes;
+}
+
 void Membership::note_disk_usage(HostId host, DiskUsage usage) {
   const auto known = filling_disks_.find(host);
   const bool fills =
@@ -296,7 +309,7 @@ struct Membership::Heartbeat {
   base::MonotonicUs sent_us = 0;
   std::vector<storage::StoreState> stores;
   int64_t batch_floor_us = kNotTold;
-  bool is_drained = false, ends = false, is_open = false;
+  bool is_drained = false, ends = false, is_open = false, takes_clients = true;
   FactsTold facts;
 };
 
@@ -336,6 +349,7 @@ std::optional<Membership::Heartbeat> Membership::read_heartbeat(BytesView body) 
   heard.is_drained = (bits & kIsDrained) != 0;
   heard.ends = (bits & kEnds) != 0;
   heard.is_open = (bits & kIsOpen) != 0;
+  heard.takes_clients = (bits & kTakesNoClients) == 0;
   heard.facts = read_facts(in);
   return heard;
 }
@@ -426,6 +440,7 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
     note_end(from, host);
   else
     note_live(context, host, started_anew);
+  note_takes_clients(from, heard->takes_clients);
   note_disk_usage(from, heard->disk_usage);
   note_stores(from, std::move(heard->stores));
   if (const auto again = hosts_.find(from); again != hosts_.end())

@@ -7,7 +7,8 @@
 //                log's last entry that the node has applied, [u8 use of its disk, [clocks, [u8
 //                number of its stores, u8 state of each, [i64 no logged batch it holds is older
 //                (us; lowest: it does not say), u8 bits: 1: it takes and holds none, 2: the node is
-//                about to end, 4: it asks clients for no password, [facts of its stores]]]]]]
+//                about to end, 4: it asks clients for no password, 8: it takes no clients, [facts of
+//                its stores]]]]]]
 //   clocks    := i64 wall clock, i64 own time (us since 1970), i64 when this was sent (us, of the
 //                sender's own count), i64 when the last one of the receiver was sent (of the
 //                receiver's count; 0: none), i64 us since that came
@@ -20,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/log.h"
@@ -67,7 +69,7 @@ struct BatchWord {
 class Membership {
  public:
   /// On this shard, after `host` came up, was started anew, or went down, and when
-  /// `filling_disks()` or `store_troubles()` has changed.
+  /// `filling_disks()`, `store_troubles()` or `clientless()` has changed.
   using LivenessListener = std::function<void(HostId host, bool live)>;
   /// After each heartbeat, with what it says.
   using HeartbeatListener = std::function<void(HostId host, AppliedEntry entry)>;
@@ -89,6 +91,8 @@ class Membership {
   }
   /// As set_applied(), and at once.
   void set_disk_usage(DiskUsage usage);
+  /// As set_applied(), and at once; until then it takes them.
+  void set_takes_clients(bool takes);
   /// Of an own store, by number; as set_applied(), and at once.
   void set_store_state(uint32_t store, storage::StoreState state);
   /// Of an own store, by number; what heartbeats tell from now on.
@@ -140,6 +144,8 @@ class Membership {
   const FillingDisks& filling_disks() const { return filling_disks_; }
   /// With self; as filling_disks().
   const StoreTroubles& store_troubles() const { return store_troubles_; }
+  /// With self: nodes that take no clients by an operator's order; as filling_disks().
+  const std::set<HostId>& clientless() const { return clientless_; }
 
  private:
   /// What is known of another node from its heartbeats.
@@ -181,6 +187,8 @@ class Membership {
   void compare_told(HostId from, const LifeHeard& known);
   void note_lost(HostId by, uint32_t store, uint64_t told);
   void note_disk_usage(HostId host, DiskUsage usage);
+  /// Whether that is news.
+  bool note_takes_clients(HostId host, bool takes);
   void note_stores(HostId host, std::vector<storage::StoreState> stores);
   void keep_troubles(HostId host, const std::vector<storage::StoreState>& stores);
 
@@ -200,6 +208,7 @@ class Membership {
   std::vector<storage::StoreState> stores_;  // own; as Host::stores
   FillingDisks filling_disks_;
   StoreTroubles store_troubles_;
+  std::set<HostId> clientless_;
   std::vector<StoreFacts> facts_;  // own, by number
   std::vector<bool> lost_;         // own, by number: it was said
   std::function<void(uint32_t store)> store_lost_;

@@ -123,6 +123,7 @@ void MetaHub::publish() {
   auto view = std::make_shared<LivenessView>();
   view->live.insert(service_->self());
   for (const HostId host : service_->live_hosts()) view->live.insert(host);
+  view->clientless = service_->clientless();
   view->filling_disks = service_->filling_disks();
   view->store_troubles = service_->store_troubles();
   view->tablet_bytes = sizes_;

@@ -18,6 +18,7 @@ namespace tetrad::replication {
 /// What a front knows besides the state. Immutable.
 struct LivenessView {
   std::set<HostId> live;  // with self
+  std::set<HostId> clientless;
   FillingDisks filling_disks;
   StoreTroubles store_troubles;
   std::shared_ptr<const std::unordered_map<TabletId, uint64_t>> tablet_bytes;
@@ -100,6 +101,7 @@ class MetaFront final : public MetaService {
   Task<Result<void>> change_schema(SchemaChange change, base::Deadline deadline,
                                    std::vector<std::string>* warnings) override;
   bool is_live(HostId host) const override { return view_->live.contains(host); }
+  bool takes_clients(HostId host) const override { return !view_->clientless.contains(host); }
   const FillingDisks& filling_disks() const override { return view_->filling_disks; }
   const StoreTroubles& store_troubles() const override { return view_->store_troubles; }
   uint64_t tablet_bytes(TabletId tablet) const override;

@@ -28,8 +28,8 @@ class MetaService {
   virtual MetaSnapshot snapshot() const = 0;
 
   /// `listener` runs on this shard after each applied change, in order, once per new snapshot; also
-  /// with a change of liveness, filling_disks() or store_troubles() (both snapshots are then the
-  /// same).
+  /// with a change of liveness, filling_disks(), store_troubles() or takes_clients() (both snapshots
+  /// are then the same).
   /// Unsubscribing is by destroying the returned token.
   using Listener = std::function<void(const MetaSnapshot& before, const MetaSnapshot& now)>;
   virtual std::shared_ptr<void> subscribe(Listener listener) = 0;
@@ -44,6 +44,8 @@ class MetaService {
 
   /// By heartbeats; advisory only. Self is live.
   virtual bool is_live(HostId host) const = 0;
+  /// By heartbeats; advisory only. Not: an operator has ordered it (drain, disablebinary).
+  virtual bool takes_clients(HostId host) const = 0;
   /// By heartbeats; advisory only.
   virtual const FillingDisks& filling_disks() const = 0;
   /// By heartbeats, with self; advisory only.

@@ -99,6 +99,8 @@ class MetaServiceImpl final : public MetaService {
   Task<Result<void>> change_schema(SchemaChange change, base::Deadline deadline,
                                    std::vector<std::string>* warnings) override;
   bool is_live(HostId host) const override { return membership_.is_live(host); }
+  bool takes_clients(HostId host) const override { return !clientless().contains(host); }
+  const std::set<HostId>& clientless() const { return membership_.clientless(); }
   const FillingDisks& filling_disks() const override { return membership_.filling_disks(); }
   const StoreTroubles& store_troubles() const override { return membership_.store_troubles(); }
   uint64_t tablet_bytes(TabletId tablet) const override;

@@ -161,7 +161,8 @@ void EventHub::look_at_nodes(bool tell) {
       }
       continue;
     }
-    const bool up = meta_.is_live(host);
+    // One that is drained is down for clients, as in Cassandra.
+    const bool up = meta_.is_live(host) && meta_.takes_clients(host);
     if (known == known_.end()) {
       // A joiner is announced when it answers: first that it is new, then that it is up.
       if (!up && tell) continue;

@@ -134,6 +134,7 @@ class LocalMeta final : public replication::MetaService {
                                    std::vector<std::string>* warnings) override;
   bool is_live(HostId host) const override { return host == self_; }
   const replication::FillingDisks& filling_disks() const override { return filling_disks_; }
+  bool takes_clients(HostId) const override { return true; }
   const replication::StoreTroubles& store_troubles() const override { return store_troubles_; }
   /// As if a node with an older program were in the cluster.
   void set_format(replication::ClusterFormat format);

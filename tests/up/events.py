@@ -69,6 +69,18 @@ def main(top):
             node.expect_log("node is down", third, "it has said that it ends")
         nodes[2].start()
         hearer.expect(time.monotonic(), "a node that is back again", ("STATUS_CHANGE", "UP", third))
+        wait_until("both see it", lambda: all(third in node.live() for node in nodes[:2]))
+        # What is ordered counts from the order: it ends when the node has written what it has.
+        for order, change in (("disablebinary", "DOWN"), ("enablebinary", "UP"), ("drain", "DOWN")):
+            since = time.monotonic()
+            tetractl("-h", third, order)
+            hearer.expect(since, "a node after %s" % order, ("STATUS_CHANGE", change, third))
+        check(all(third in node.live() for node in nodes[:2]), "for the nodes it is live")
+        nodes[2].process.send_signal(signal.SIGTERM)
+        nodes[2].process.wait(20)
+        nodes[2].start()
+        hearer.expect(time.monotonic(), "a drained node that is back", ("STATUS_CHANGE", "UP", third))
+        wait_until("both see it", lambda: all(third in node.live() for node in nodes[:2]))
         tetractl("-h", third, "decommission", "--force")  # two remain
         nodes[2].process.wait(20)
         hearer.expect(time.monotonic(), "a node that has left", ("TOPOLOGY_CHANGE", "REMOVED_NODE", third))

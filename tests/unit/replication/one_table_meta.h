@@ -23,6 +23,7 @@ class OneTableMeta : public MetaService {
   }
   bool is_live(HostId) const override { return true; }
   const FillingDisks& filling_disks() const override { return filling_disks_; }
+  bool takes_clients(HostId) const override { return true; }
   const StoreTroubles& store_troubles() const override { return store_troubles_; }
   uint64_t tablet_bytes(TabletId) const override { return 0; }
 
