@@ -55,8 +55,6 @@ Error CoordinatorImpl::PaxosRun::failed() const {
 }
 
 Error CoordinatorImpl::PaxosRun::commit_error(const Error& error) const {
-  // It was decided, and others may have seen it before the table was dropped or truncated.
-  if (error.code == ErrorCode::kStaleSchema) return unknown();
   base::TimeoutDetail detail{commit_level, received, required};
   detail.write_type = base::WriteType::kSimple;
   return Error(ErrorCode::kWriteTimeout,

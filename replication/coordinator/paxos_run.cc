@@ -319,7 +319,10 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_
   // level's number yet.
   is_decided = true;
   Result<void> done = co_await commit(std::move(plan), std::move(proposal), commit_level, {});
-  if (!done) co_return std::unexpected(commit_error(done.error()));
+  // A TRUNCATE is answered when W refuse the incarnation that it ends. W have accepted this in it, so
+  // the statement came before.
+  const bool is_gone = !done && done.error().code == ErrorCode::kStaleSchema;
+  if (!done && !is_gone) co_return std::unexpected(commit_error(done.error()));
   applied = true;
   note("Applied");
   co_return Step::kDone;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# TRUNCATE beside requests of the same table: none of them fails, and what was written after it stays.
+# TRUNCATE beside requests of the same table: none of them fails, but for conditional ones of which nobody knows whether they were
+# decided; and what was written after it stays.
 import threading
 import time
 
@@ -49,6 +50,9 @@ def test_requests_beside_truncate(session, tables):
                 request(k % 1000)
                 done[name] = done.get(name, 0) + 1
             except Exception as error:  # noqa: BLE001
+                # Some members have accepted it, and the table went before it was known whether enough had.
+                if name == "conditional" and "CAS" in str(error):
+                    continue
                 failed.append((name, type(error).__name__, str(error)))
             k += 1
 
