@@ -470,7 +470,12 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
   Notes notes;
   notes.request_bytes = envelope.body.size();
   Uuid tracing_id;
+  auto& verb = envelope.opcode() == Opcode::kExecute   ? metrics_.execute
+               : envelope.opcode() == Opcode::kQuery   ? metrics_.query
+               : envelope.opcode() == Opcode::kPrepare ? metrics_.prepare
+                                                       : metrics_.batch;
   const base::MonotonicUs started_us = reactor_.now_us();
+  const base::TimedRequest timed = verb.timer.begin(reactor_);
   const RunningRequests::Entry running(running_, request, started_us);
   Held held(*this);
   notes.held = &held;
@@ -495,11 +500,8 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
     answered.emplace(failed_inside(error));
   }
   Result<Answer>& result = *answered;
-  auto& verb = envelope.opcode() == Opcode::kExecute   ? metrics_.execute
-               : envelope.opcode() == Opcode::kQuery   ? metrics_.query
-               : envelope.opcode() == Opcode::kPrepare ? metrics_.prepare
-                                                       : metrics_.batch;
-  const int64_t took_us = reactor_.now_us() - started_us;
+  const int64_t took_us =
+      verb.latencies.of(timed.took_us(reactor_), reactor_.now_us() - started_us);
   verb.latency.record(took_us);
   if (options_.settings.slow_us != 0 && took_us >= options_.settings.slow_us &&
       slow_.has_room(reactor_.now_us()))

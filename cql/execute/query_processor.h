@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "base/reactor.h"
 #include "base/task.h"
+#include "base/request_timer.h"
 #include "cql/execute/address_filter.h"
 #include "cql/execute/batch_figures.h"
 #include "cql/execute/off_loop.h"
@@ -70,6 +71,8 @@ struct QueryMetrics {
     base::LatencyHistogram latency;
     base::Counter errors;
   };
+    base::RequestTimer timer;
+    base::RequestLatencies latencies;
   Verb query, prepare, execute, batch;
   static constexpr size_t kErrorCodes = static_cast<size_t>(base::kErrorCodeLast) + 1;
   std::array<base::Counter, kErrorCodes> errors_of;  // by the number of the code; the last: others

@@ -468,7 +468,33 @@ def every_verb_as_json():
     check("--json of version has both", session_version["release_version"].startswith("5.0") and "." in session_version["version"])
 
 
-def figure_verbs():
+def check_latencies_by_level(session):
+    """Also those of reads that end within the turn of the loop in which they began."""
+    def sums(room, label):
+        text = urllib.request.urlopen("http://%s:9180/metrics" % FIRST, timeout=10).read().decode()
+        return [sum(float(value) for value in re.findall(r"^tetrad_%s_seconds_%s{.*%s.*} (\S+)$" % (room, part, label), text, re.M)) for part in ("count", "sum")]
+    def mean_us(room, label, before):
+        count, seconds = (now - then for now, then in zip(sums(room, label), before))
+        return count, seconds * 1e6 / max(count, 1)
+    for level in "ONE", "LOCAL_ONE":
+        read = SimpleStatement("SELECT v FROM ks.t WHERE k = 3", consistency_level=ConsistencyLevel.name_to_value[level])
+        label = 'level="%s"' % level
+        before = sums("replication_read", label)
+        for _ in range(400):
+            session.execute(read)
+        count, mean = mean_us("replication_read", label, before)
+        check("reads at %s take some time" % level, count == 400 and 1 < mean < 100_000, "%d reads, %.2f us" % (count, mean))
+    before = sums("cql_request", 'verb="query"')
+    for _ in range(400):
+        session.execute(read)
+    count, mean = mean_us("cql_request", 'verb="query"', before)
+    check("and so do the requests", count >= 400 and 5 < mean < 1_000_000, "%d requests, %.2f us" % (count, mean))
+    read = as_json("proxyhistograms", "read")["read"]
+    check("percentiles of reads rise", 0 < read["min_us"] <= read["p50_us"] <= read["p99_us"] <= read["max_us"] and 1 < read["p50_us"], str(read))
+
+
+def figure_verbs(session):
+    check_latencies_by_level(session)
     latency = r"(?: +\d+\.\d\d){3}"
     case("proxyhistograms", r"\Aproxy histograms\nPercentile +Read Latency +Write Latency +.*\n +\(micros\).*\n"
                             r"50%% +[1-9]\d*\.00 +[1-9]\d*\.00 .*\n(\d\d%%%s\n){4}Min%s\nMax%s\n" % ((latency,) * 3))
@@ -839,7 +865,7 @@ def main():
         node_verbs()
         client_verbs(session)
         timeouts_in_force(session)
-        figure_verbs()
+        figure_verbs(session)
         hot_keys(session)
         snapshot_verbs(session)
         address_groups()
