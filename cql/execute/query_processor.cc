@@ -537,10 +537,7 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
   }
   if (!result) {
     verb.errors.add();
-    metrics_
-        .errors_of[std::min(static_cast<size_t>(result.error().code),
-                            QueryMetrics::kErrorCodes - 1)]
-        .add();
+    metrics_.count_error(result.error().code);
   }
 }
 

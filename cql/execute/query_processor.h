@@ -4,6 +4,7 @@
 // opens and seals paging states, and answers in the client's version.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <list>
 #include <memory>
@@ -79,6 +80,11 @@ struct QueryMetrics {
   base::Counter prepared_evicted, unprepared;
   base::Counter charged;  // of answered requests, in parts of a request unit
   BatchFigures batches;
+
+  /// A request, or a login, that is answered with it.
+  void count_error(ErrorCode code) {
+    errors_of[std::min(static_cast<size_t>(code), kErrorCodes - 1)].add();
+  }
 };
 
 /// Answers the requests of one shard's connections. Belongs to the shard and its thread; keeps its
