@@ -272,7 +272,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(const QueryReq
   const std::string keyspace = keyspace_of(request.parameters.keyspace, client);
   watch({}, request.text);
   trace_parsing(notes, request.text);
-  auto prepared = co_await prepare(request.text, keyspace);
+  auto prepared = co_await prepare(request.text, keyspace, notes.audit);
   TETRAD_CO_TRY(const StatementPtr statement, std::move(prepared));
   notes.audit->add(*statement, request.text);
   if (notes.trace != nullptr) notes.trace->add("Statement prepared");

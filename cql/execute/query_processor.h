@@ -17,8 +17,8 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/reactor.h"
-#include "base/task.h"
 #include "base/request_timer.h"
+#include "base/task.h"
 #include "cql/execute/address_filter.h"
 #include "cql/execute/batch_figures.h"
 #include "cql/execute/off_loop.h"
@@ -71,9 +71,9 @@ struct QueryMetrics {
   struct Verb {
     base::LatencyHistogram latency;
     base::Counter errors;
-  };
     base::RequestTimer timer;
     base::RequestLatencies latencies;
+  };
   Verb query, prepare, execute, batch;
   static constexpr size_t kErrorCodes = static_cast<size_t>(base::kErrorCodeLast) + 1;
   std::array<base::Counter, kErrorCodes> errors_of;  // by the number of the code; the last: others
@@ -211,11 +211,14 @@ class QueryProcessor {
   /// Of this node; the view is of `meta`.
   std::string_view data_center_of(const replication::MetaState& meta) const;
   /// Parses and prepares against `schema`. Any thread: it changes nothing of the processor.
+  /// `refused`: what a statement is about that parses and is not prepared.
   Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace,
-                                    const SchemaPtr& schema) const;
+                                    const SchemaPtr& schema, StatementSubject& refused) const;
   bool is_large(BytesView text) const { return text.size() > options_.parsed_on_loop_bytes_max; }
-  /// prepare_text() that holds up nobody when the text is large. `text` outlives the task.
-  Task<Result<StatementPtr>> prepare(BytesView text, const std::string& keyspace);
+  /// prepare_text() that holds up nobody when the text is large. `text` and `audit`, which is told
+  /// what a statement was about that is refused, outlive the task.
+  Task<Result<StatementPtr>> prepare(BytesView text, const std::string& keyspace,
+                                     RequestAudit* audit = nullptr);
   /// Estimated: the memory of a statement beside its text.
   static uint64_t plan_bytes(const Statement& statement);
   static std::unexpected<Error> fail_unprepared(BytesView id);
