@@ -591,6 +591,11 @@ def snapshot_verbs(session):
     check("system_views.snapshots has the same", {"one", "two", "three"} == {name for name, _ in rows} and ("two", "u") not in rows, rows)
     check("with sizes and times", all(row.size_on_disk >= row.true_size and abs(row.created_at.timestamp() - time.time()) < 600 and
                                       not row.ephemeral and (row.expires_at is not None) == (name == "three")
+    for word in "-nt", "--no-ttl":
+        lasting = case("listsnapshots " + word, r"\ASnapshot Details: \n(.|\n)*^Total TrueDiskSpaceUsed: \d")
+        check("those that expire are left out", re.search("^two", lasting, re.M) and not re.search("^three", lasting, re.M), lasting)
+    check("for programs, too", {row["tag"] for row in as_json("listsnapshots -nt", "snapshots")["snapshots"]} == {"one", "two"})
+    case("listsnapshots -e", r"^three(.|\n)*-e changes nothing: there are none of that kind")
                                       for (name, _), row in rows.items()) and rows["one", "t"].size_on_disk > 0, rows)
     store = TOP / "build/cluster" / FIRST / "node1/data"
     kept = [path for path in store.glob("snapshots/two/store-*/*.sst")]

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/tetractl/orders.h"
 #include "tools/tetractl/text_table.h"
 #include "tools/tetractl/views.h"
 
@@ -138,8 +139,16 @@ int print_compaction_runs(const json& info, const Invocation&) {
 }
 
 // The wording and its blanks are nodetool's: scripts cut the lines up.
-int print_snapshots(const json& answer, const Invocation&) {
-  const json& rows = answer.at("snapshots");
+int show_snapshots(AdminClient& node, const Invocation& call) {
+  json answer = node.fact("/snapshots");
+  json rows = json::array();
+  for (json& row : answer.at("snapshots"))
+    if (!call.has("no-ttl") || !row.contains("expires_ms")) rows.push_back(std::move(row));
+  if (call.as_json) {
+    answer["snapshots"] = std::move(rows);
+    fmt::print("{}\n", answer.dump(2));
+    return 0;
+  }
   fmt::print("Snapshot Details: \n");
   if (rows.empty()) {
     fmt::print("There are no snapshots\n");

@@ -293,10 +293,9 @@ std::vector<Verb> snapshot_verbs() {
                  {"-sf --skip-flush", "", "Without what is in memtables only"}})
           .done_by(take_snapshot),
       Verb("listsnapshots", "Snapshots of the node; the true size is what only they have")
-          .with({{"-nt --no-ttl", "", "", "those that expire are few"},
+          .with({{"-nt --no-ttl", "", "Without those that expire"},
                  {"-e --ephemeral", "", "", "there are none of that kind"}})
-          .asks_for("/snapshots")
-          .shown_by(print_snapshots),
+          .done_by(show_snapshots),
       Verb("clearsnapshot", "Removes a snapshot, or --all; with keyspaces only their tables")
           .takes({kKeyspaces})
           .with({{"-t --tag", "NAME", "Which one"}, {"--all", "", "All of them"}})
