@@ -175,7 +175,7 @@ def cluster_verbs():
     case("getendpoints ks t x", "Unable to make int from 'x'", 1)
     case("getendpoints ks nosuch 1", "there is no table ks.nosuch", 1)
     case("getseeds", r"\ACurrent list of seed node IPs, excluding the current node's IP:( %s\.\d+){2}\n\Z" % re.escape(PREFIX))
-    case("getdefaultrf", r"\A3\n\Z")
+    case("getdefaultrf", r"\A1\n\Z")
     case("partitions ks t", r"^keyspace +table +id ")
     for line, has in ("status", "nodes"), ("ring", "token"), ("describering ks", "replicas"), ("gossipinfo", "host_id"), (
             "partitions", "id"), ("describecluster", "schema_version"):
@@ -290,7 +290,7 @@ def data_verbs(session):
 
 
 def node_verbs():
-    case("info", r"\AID +: [0-9a-f-]{36}\n(.*: .*\n)*Native Transport active: true\nLoad +: \S+ \S+\nGeneration No +: 1\n(.|\n)*"
+    case("info", r"\AID +: [0-9a-f-]{36}\nGossip active +: true\nNative Transport active: true\nLoad +: \S+ \S+\nGeneration No +: 1\n(.|\n)*"
                  r"^Disk Used +: \S+ \S+\nMemtables +: \S+ \S+\n(.|\n)*"
                  r"Data Center +: \S+\nRack +: \S+\n(.|\n)*^Token +: \(invoke with -T/--tokens to see all 16 tokens\)")
     case("info -T", r"(^Token +: -?\d+\n){16}")
@@ -342,6 +342,10 @@ def address_groups():
 def client_verbs(session):
     case("clientstats", r"\ATotal connected clients: \d+\n\nUser +Connections\nanonymous +\d+\n")
     case("clientstats --all", r"^/\S+:\d+ +false +5 +anonymous +.*Python Driver")
+    for option in "--client-options", "--metadata":
+        case("clientstats " + option, r"^Address .* Driver-Version +Client-Options *\n/\S+:\d+ +false +5 +anonymous (.|\n)*"
+                                      r"CQL_VERSION=\S+, DRIVER_NAME=(.*Python Driver.*), (.*, )?DRIVER_VERSION=(.|\n)*^Total connected clients: ")
+    case("clientstats --clear-history", r"\Atetractl: --clear-history changes nothing: nothing is kept .*\n\Z")
     case("clientstats --by-protocol", r"^v5 +\d+$")
     as_json("clientstats", "clients")
     case("statusbinary", r"\Arunning\n")
@@ -587,15 +591,15 @@ def snapshot_verbs(session):
         check("%s of %s is listed" % (table, name), re.search(row % (name, table, expires), listed, re.M), listed)
     check("nothing else of two is", "two" in listed and not re.search(r"^two +ks +u", listed, re.M), listed)
     as_json("listsnapshots", "snapshots")
-    rows = {(row.name, row.table_name): row for row in session.execute("SELECT * FROM system_views.snapshots") if row.keyspace_name == "ks"}
-    check("system_views.snapshots has the same", {"one", "two", "three"} == {name for name, _ in rows} and ("two", "u") not in rows, rows)
-    check("with sizes and times", all(row.size_on_disk >= row.true_size and abs(row.created_at.timestamp() - time.time()) < 600 and
-                                      not row.ephemeral and (row.expires_at is not None) == (name == "three")
     for word in "-nt", "--no-ttl":
         lasting = case("listsnapshots " + word, r"\ASnapshot Details: \n(.|\n)*^Total TrueDiskSpaceUsed: \d")
         check("those that expire are left out", re.search("^two", lasting, re.M) and not re.search("^three", lasting, re.M), lasting)
     check("for programs, too", {row["tag"] for row in as_json("listsnapshots -nt", "snapshots")["snapshots"]} == {"one", "two"})
     case("listsnapshots -e", r"^three(.|\n)*-e changes nothing: there are none of that kind")
+    rows = {(row.name, row.table_name): row for row in session.execute("SELECT * FROM system_views.snapshots") if row.keyspace_name == "ks"}
+    check("system_views.snapshots has the same", {"one", "two", "three"} == {name for name, _ in rows} and ("two", "u") not in rows, rows)
+    check("with sizes and times", all(row.size_on_disk >= row.true_size and abs(row.created_at.timestamp() - time.time()) < 600 and
+                                      not row.ephemeral and (row.expires_at is not None) == (name == "three")
                                       for (name, _), row in rows.items()) and rows["one", "t"].size_on_disk > 0, rows)
     store = TOP / "build/cluster" / FIRST / "node1/data"
     kept = [path for path in store.glob("snapshots/two/store-*/*.sst")]
