@@ -56,20 +56,31 @@ void QueryProcessor::trace_parsing(const Notes& notes, BytesView text) {
 }
 
 Result<StatementPtr> QueryProcessor::prepare_text(BytesView text, const std::string& keyspace,
-                                                  const SchemaPtr& schema) const {
+                                                  const SchemaPtr& schema,
+                                                  StatementSubject& refused) const {
   TETRAD_TRY(const ParsedStatement parsed, parse_with_markers(text));
   const PrepareContext context{schema, keyspace, options_.settings, parsed.marker_names,
                                parsed.token_count};
-  return prepare_statement(parsed.statement, context);
+  Result<StatementPtr> prepared = prepare_statement(parsed.statement, context);
+  if (!prepared) refused = subject_of(parsed.statement, keyspace);
+  return prepared;
 }
 
-Task<Result<StatementPtr>> QueryProcessor::prepare(BytesView text, const std::string& keyspace) {
-  if (!is_large(text)) co_return prepare_text(text, keyspace, schema_);
+Task<Result<StatementPtr>> QueryProcessor::prepare(BytesView text, const std::string& keyspace,
+                                                   RequestAudit* audit) {
   Result<StatementPtr> prepared = StatementPtr();
-  const SchemaPtr schema = schema_;
-  const std::function<void()> read_text = [&] { prepared = prepare_text(text, keyspace, schema); };
-  co_await off_loop_.run(kParseLane, read_text);
-  if (prepared) prepared = off_loop_.freed_off_loop(kParseLane, std::move(*prepared));
+  StatementSubject refused;
+  if (!is_large(text)) {
+    prepared = prepare_text(text, keyspace, schema_, refused);
+  } else {
+    const SchemaPtr schema = schema_;
+    const std::function<void()> read_text = [&] {
+      prepared = prepare_text(text, keyspace, schema, refused);
+    };
+    co_await off_loop_.run(kParseLane, read_text);
+    if (prepared) prepared = off_loop_.freed_off_loop(kParseLane, std::move(*prepared));
+  }
+  if (!prepared && audit != nullptr) audit->note_refused(std::move(refused));
   co_return prepared;
 }
 
@@ -187,7 +198,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_prepare(const Prepar
   const std::string keyspace = keyspace_of(request.keyspace, client);
   watch({}, request.text);
   trace_parsing(notes, request.text);
-  auto prepared = co_await prepare(request.text, keyspace);
+  auto prepared = co_await prepare(request.text, keyspace, notes.audit);
   TETRAD_CO_TRY(StatementPtr statement, std::move(prepared));
   notes.audit->add(*statement, request.text);
   if (notes.trace != nullptr) notes.trace->add("Statement prepared");

@@ -276,7 +276,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(const QueryReq
   const std::string keyspace = keyspace_of(request.parameters.keyspace, client);
   watch({}, request.text);
   trace_parsing(notes, request.text);
-  auto prepared = co_await prepare(request.text, keyspace);
+  auto prepared = co_await prepare(request.text, keyspace, notes.audit);
   TETRAD_CO_TRY(const StatementPtr statement, std::move(prepared));
   notes.audit->add(*statement, request.text);
   if (notes.trace != nullptr) notes.trace->add("Statement prepared");
@@ -497,7 +497,12 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
   Notes notes;
   notes.request_bytes = envelope.body.size();
   Uuid tracing_id;
+  auto& verb = envelope.opcode() == Opcode::kExecute   ? metrics_.execute
+               : envelope.opcode() == Opcode::kQuery   ? metrics_.query
+               : envelope.opcode() == Opcode::kPrepare ? metrics_.prepare
+                                                       : metrics_.batch;
   const base::MonotonicUs started_us = reactor_.now_us();
+  const base::TimedRequest timed = verb.timer.begin(reactor_);
   const RunningRequests::Entry running(running_, request, started_us);
   Held held(*this);
   notes.held = &held;
@@ -525,12 +530,11 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
     answered.emplace(failed_inside(error));
   }
   Result<Answer>& result = *answered;
-  auto& verb = envelope.opcode() == Opcode::kExecute   ? metrics_.execute
-               : envelope.opcode() == Opcode::kQuery   ? metrics_.query
-               : envelope.opcode() == Opcode::kPrepare ? metrics_.prepare
-                                                       : metrics_.batch;
-  const int64_t took_us = reactor_.now_us() - started_us;
-  verb.latency.record(took_us);
+  const std::optional<int64_t> timed_us = timed.took_us(reactor_);
+  const int64_t turns_us = reactor_.now_us() - started_us;
+  verb.latency.record(verb.latencies.of(timed_us, turns_us));
+  // Its own time only: another's would be logged as this one's.
+  const int64_t took_us = timed_us.value_or(turns_us);
   if (options_.settings.slow_us != 0 && took_us >= options_.settings.slow_us &&
       slow_.has_room(reactor_.now_us()))
     slow_.log({task_of(request), took_us, client.keyspace, client.client_address, client.user,
@@ -565,10 +569,7 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
   }
   if (!result) {
     verb.errors.add();
-    metrics_
-        .errors_of[std::min(static_cast<size_t>(result.error().code),
-                            QueryMetrics::kErrorCodes - 1)]
-        .add();
+    metrics_.count_error(result.error().code);
   }
 }
 

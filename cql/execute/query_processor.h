@@ -4,6 +4,7 @@
 // opens and seals paging states, and answers in the client's version.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <list>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/reactor.h"
+#include "base/request_timer.h"
 #include "base/task.h"
 #include "cql/execute/address_filter.h"
 #include "cql/execute/batch_figures.h"
@@ -69,6 +71,8 @@ struct QueryMetrics {
   struct Verb {
     base::LatencyHistogram latency;
     base::Counter errors;
+    base::RequestTimer timer;
+    base::RequestLatencies latencies;
   };
   Verb query, prepare, execute, batch;
   static constexpr size_t kErrorCodes = static_cast<size_t>(base::kErrorCodeLast) + 1;
@@ -76,6 +80,11 @@ struct QueryMetrics {
   base::Counter prepared_evicted, unprepared;
   base::Counter charged;  // of answered requests, in parts of a request unit
   BatchFigures batches;
+
+  /// A request, or a login, that is answered with it.
+  void count_error(ErrorCode code) {
+    errors_of[std::min(static_cast<size_t>(code), kErrorCodes - 1)].add();
+  }
 };
 
 /// Answers the requests of one shard's connections. Belongs to the shard and its thread; keeps its
@@ -205,11 +214,14 @@ class QueryProcessor {
   /// Of this node; the view is of `meta`.
   std::string_view data_center_of(const replication::MetaState& meta) const;
   /// Parses and prepares against `schema`. Any thread: it changes nothing of the processor.
+  /// `refused`: what a statement is about that parses and is not prepared.
   Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace,
-                                    const SchemaPtr& schema) const;
+                                    const SchemaPtr& schema, StatementSubject& refused) const;
   bool is_large(BytesView text) const { return text.size() > options_.parsed_on_loop_bytes_max; }
-  /// prepare_text() that holds up nobody when the text is large. `text` outlives the task.
-  Task<Result<StatementPtr>> prepare(BytesView text, const std::string& keyspace);
+  /// prepare_text() that holds up nobody when the text is large. `text` and `audit`, which is told
+  /// what a statement was about that is refused, outlive the task.
+  Task<Result<StatementPtr>> prepare(BytesView text, const std::string& keyspace,
+                                     RequestAudit* audit = nullptr);
   /// Estimated: the memory of a statement beside its text.
   static uint64_t plan_bytes(const Statement& statement);
   static std::unexpected<Error> fail_unprepared(BytesView id);

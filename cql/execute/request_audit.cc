@@ -93,7 +93,7 @@ void RequestAudit::record(const Request& request, const Error* error) {
     if (error != nullptr) mark_failed(error->code, whole.subject);
     trail_->record(std::move(whole));
   } else if (parts_.empty()) {
-    parts_.push_back({{}, text_of(request), false});
+    parts_.push_back({std::move(refused_), text_of(request), false});
   }
   for (Part& part : parts_) {
     AuditRecord one = common;

@@ -35,8 +35,13 @@ class RequestAudit {
   void add(const Statement& statement, BytesView text) {
     if (trail_ != nullptr) take(statement, text);
   }
-  /// The request begins again: what add() took counts for nothing.
-  void begin_again() { parts_.clear(); }
+  /// The request begins again: what was noted of it counts for nothing.
+  void begin_again() {
+    parts_.clear();
+    refused_ = {};
+  }
+  /// The statement of a QUERY or PREPARE that is not prepared, as far as it was understood.
+  void note_refused(StatementSubject subject) { refused_ = std::move(subject); }
   /// Once. `error`: null when it was done.
   void finish(const Request& request, const Error* error) {
     if (trail_ != nullptr) record(request, error);
@@ -61,6 +66,7 @@ class RequestAudit {
   /// Of the wall's clock: the reactor's stands still within a turn, in which most requests end.
   const int64_t begun_us_;
   std::vector<Part> parts_;
+  StatementSubject refused_;
 };
 
 }  // namespace tetrad::cql

@@ -231,7 +231,7 @@ class DescribeStatement final : public Statement {
   Result<std::vector<Row>> rows_of(const SchemaSnapshot& schema) const {
     std::vector<Row> rows;
     if (is_list()) {
-      add_lists(rows, schema);
+      TETRAD_TRY_VOID(add_lists(rows, schema));
       return rows;
     }
     switch (statement_.target) {
@@ -255,22 +255,23 @@ class DescribeStatement final : public Statement {
   }
 
   /// DESCRIBE KEYSPACES, TABLES, TYPES, FUNCTIONS or AGGREGATES: names without statements, of the
-  /// current keyspace or, without one, of all.
-  void add_lists(std::vector<Row>& rows, const SchemaSnapshot& schema) const {
+  /// current keyspace or, without one, of all. Errors: kInvalid, the current one was dropped.
+  Result<void> add_lists(std::vector<Row>& rows, const SchemaSnapshot& schema) const {
     if (statement_.target == Target::kKeyspaces) {
       for (const std::string& listed_name : listed(schema.keyspaces())) {
         const std::string name = quote_identifier(listed_name);
         rows.push_back({name, "keyspace", name, ""});
       }
-      return;
+      return {};
     }
     if (!keyspace_.empty()) {
-      if (const KeyspaceSchema* keyspace = schema.keyspace(keyspace_))
-        add_list(rows, *keyspace, statement_.target);
-      return;
+      TETRAD_TRY(const KeyspaceSchema* const keyspace, keyspace_named(schema));
+      add_list(rows, *keyspace, statement_.target);
+      return {};
     }
     for (const std::string& name : listed(schema.keyspaces()))
       add_list(rows, *schema.keyspace(name), statement_.target);
+    return {};
   }
 
   /// DESCRIBE KEYSPACE x keeps x as the keyspace or as the name, as it was parsed.

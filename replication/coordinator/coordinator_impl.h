@@ -5,10 +5,12 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "base/request_timer.h"
 #include "base/task_group.h"
 #include "replication/coordinator/conditional_line.h"
 #include "replication/coordinator/coordinator.h"
@@ -359,8 +361,11 @@ class CoordinatorImpl final : public Coordinator {
   /// The client's error for a failed read of the only replica.
   Error own_read_error(const Error& error, ConsistencyLevel level) const;
   /// Measures a finished request and counts its error.
-  void record_read(ConsistencyLevel level, base::MonotonicUs started_us, const Error* error);
-  void record_write(ConsistencyLevel level, base::MonotonicUs started_us, const Error* error);
+  /// `timed_us`: how long it took by the clock of the moment, where it was timed.
+  void record_read(ConsistencyLevel level, base::MonotonicUs started_us,
+                   std::optional<int64_t> timed_us, const Error* error);
+  void record_write(ConsistencyLevel level, base::MonotonicUs started_us,
+                    std::optional<int64_t> timed_us, const Error* error);
   Error read_error(const Gathering& gathering, ConsistencyLevel level) const;
   /// How traces name a replica, and say that it is asked.
   std::string place_text(const StoreAddress& replica) const;
@@ -402,6 +407,7 @@ class CoordinatorImpl final : public Coordinator {
   const CoordinatorOptions options_;
   Logger logger_;
   CoordinatorMetrics metrics_;
+  base::RequestLatencies read_latencies_, write_latencies_;
   int64_t last_timestamp_us_ = 0;
   std::map<StoreAddress, base::MonotonicUs> behind_until_us_;
   SlowReplicas slow_replicas_;

@@ -51,7 +51,7 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
   const base::MonotonicUs started_us = reactor_.now_us();
-  const TableLatencies::Scope timed(
+  TableLatencies::Scope timed(
       replicas_.latencies(),
       command.is_range ? TableFigure::kCoordinatorScan : TableFigure::kCoordinatorRead,
       command.incarnation);
@@ -97,7 +97,7 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
     co_await counting->done;
   }
   const Error* error = counting->error ? &*counting->error : nullptr;
-  record_read(options.level, started_us, error);
+  record_read(options.level, started_us, timed.end(), error);
   if (error != nullptr) co_return std::unexpected(std::move(*counting->error));
   Counted& counted = counting->counted;
   // The caller reads the rows then.

@@ -54,7 +54,7 @@ Error CoordinatorImpl::PaxosRun::failed() const {
                detail);
 }
 
-Error CoordinatorImpl::PaxosRun::commit_error(const Error& error) const {
+Error CoordinatorImpl::PaxosRun::commit_error() const {
   base::TimeoutDetail detail{commit_level, received, required};
   detail.write_type = base::WriteType::kSimple;
   return Error(ErrorCode::kWriteTimeout,

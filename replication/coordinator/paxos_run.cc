@@ -322,7 +322,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_
   // A TRUNCATE is answered when W refuse the incarnation that it ends. W have accepted this in it, so
   // the statement came before.
   const bool is_gone = !done && done.error().code == ErrorCode::kStaleSchema;
-  if (!done && !is_gone) co_return std::unexpected(commit_error(done.error()));
+  if (!done && !is_gone) co_return std::unexpected(commit_error());
   applied = true;
   note("Applied");
   co_return Step::kDone;

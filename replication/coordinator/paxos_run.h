@@ -134,7 +134,7 @@ struct CoordinatorImpl::PaxosRun {
   /// Promises that an attempt needs by the map of now: of who has not been asked yet.
   int promises_needed() const;
   Error failed() const;
-  Error commit_error(const Error& error) const;
+  Error commit_error() const;
   Error unknown() const;
   void note(std::string text) const {
     if (trace != nullptr) trace->add(std::move(text));

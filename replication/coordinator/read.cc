@@ -313,8 +313,8 @@ std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::Read
     options.trace->add(fmt::format("Read {}.{}, tablet {}, from local store {}", table->keyspace,
                                    table->name, tablet.id.value, own->store));
   }
-  latencies.end(timing);
-  record_read(options.level, reactor_.now_us(), *end ? nullptr : &end->error());
+  record_read(options.level, reactor_.now_us(), latencies.end(timing),
+              *end ? nullptr : &end->error());
   if (!*end) return std::unexpected(own_read_error(end->error(), options.level));
   return end;
 }
@@ -355,16 +355,16 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand com
     result = co_await read_partition(std::move(command), options);
   }
   if (!options.background) {
-    record_read(options.level, started_us, result ? nullptr : &result.error());
-    replicas_.latencies().end(timing);
+    record_read(options.level, started_us, replicas_.latencies().end(timing),
+                result ? nullptr : &result.error());
   }
   co_return result;
 }
 
 void CoordinatorImpl::record_read(ConsistencyLevel level, base::MonotonicUs started_us,
-                                  const Error* error) {
+                                  std::optional<int64_t> timed_us, const Error* error) {
   const size_t of = static_cast<size_t>(level) % CoordinatorMetrics::kLevels;
-  metrics_.read[of].record(reactor_.now_us() - started_us);
+  metrics_.read[of].record(read_latencies_.of(timed_us, reactor_.now_us() - started_us));
   if (error == nullptr) return;
   if (error->code == ErrorCode::kUnavailable) metrics_.unavailable[of].add();
   if (error->code == ErrorCode::kReadTimeout) metrics_.read_timeouts[of].add();

@@ -233,8 +233,8 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
   const bool is_of_one = are_of_one_table(mutations);
   // Each way out is counted once, however many attempts it took.
   const auto finished = [&](Result<void> outcome) {
-    record_write(options.level, started_us, outcome ? nullptr : &outcome.error());
-    replicas_.latencies().end(timings);
+    record_write(options.level, started_us, replicas_.latencies().end(timings),
+                 outcome ? nullptr : &outcome.error());
     return outcome;
   };
   while (true) {
@@ -293,9 +293,9 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
 }
 
 void CoordinatorImpl::record_write(ConsistencyLevel level, base::MonotonicUs started_us,
-                                   const Error* error) {
+                                   std::optional<int64_t> timed_us, const Error* error) {
   const size_t of = static_cast<size_t>(level) % CoordinatorMetrics::kLevels;
-  metrics_.write[of].record(reactor_.now_us() - started_us);
+  metrics_.write[of].record(write_latencies_.of(timed_us, reactor_.now_us() - started_us));
   if (error == nullptr) return;
   if (error->code == ErrorCode::kUnavailable) metrics_.unavailable[of].add();
   if (error->code == ErrorCode::kWriteTimeout) metrics_.write_timeouts[of].add();

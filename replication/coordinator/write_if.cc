@@ -27,8 +27,8 @@ Task<Result<bool>> CoordinatorImpl::write_if(ConditionalStatement& statement,
   }
   const base::MonotonicUs started_us = reactor_.now_us();
   storage::ReadCommand command = statement.read_command();
-  const TableLatencies::Scope timed(replicas_.latencies(), TableFigure::kCoordinatorWrite,
-                                    command.incarnation);
+  TableLatencies::Scope timed(replicas_.latencies(), TableFigure::kCoordinatorWrite,
+                              command.incarnation);
   PaxosRun run{*this,
                &statement,
                std::move(command),
@@ -39,7 +39,7 @@ Task<Result<bool>> CoordinatorImpl::write_if(ConditionalStatement& statement,
                options.warnings,
                options.trace};
   Result<void> done = co_await run.run();
-  record_write(options.serial_level, started_us, done ? nullptr : &done.error());
+  record_write(options.serial_level, started_us, timed.end(), done ? nullptr : &done.error());
   if (!done) co_return std::unexpected(std::move(done.error()));
   co_return run.applied;
 }

@@ -19,20 +19,11 @@ void TableLatencies::look_up(TableIncarnation table) {
   last_table_ = table;
 }
 
-TableLatencies::Timing TableLatencies::start(Measured& of, TableFigure figure,
-                                             TableIncarnation table, int64_t now_us) {
-  const Timing timing{figure, table, reactor_.boot_time_us(), of.since, of.timed_us};
-  of.since = 0;
-  of.timed_us = now_us;
-  return timing;
-}
-
 // The table may have gone meanwhile: then an entry is made that follow() takes away.
-void TableLatencies::record(const Timing& timing) {
+void TableLatencies::record(const Timing& timing, uint64_t took_us) {
   Measured& of = measured(timing.figure, timing.table);
-  const int64_t took_us = std::max<int64_t>(reactor_.boot_time_us() - timing.started_us, 0);
-  of.total += static_cast<uint64_t>(took_us) * timing.weight;
-  of.values.record(static_cast<uint64_t>(took_us), timing.weight, reactor_.now_us());
+  of.total += took_us * timing.weight;
+  of.values.record(took_us, timing.weight, reactor_.now_us());
 }
 
 void TableLatencies::note_found(const Timing& timing, uint64_t rows, uint64_t tombstones) {
@@ -51,11 +42,7 @@ void TableLatencies::note(TableFigure figure, const Timing& timing, uint64_t val
 void TableLatencies::take_back(const Timing& timing) {
   Measured& of = measured(timing.figure, timing.table);
   --of.count;
-  if (timing.is_timed()) {
-    of.since = timing.weight;
-    of.timed_us = timing.last_timed_us;
-  }
-  --of.since;
+  of.timer.take_back(timing);
 }
 
 TableLatencies::Timings TableLatencies::begin_write(std::span<const storage::Mutation> mutations) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Latencies of each table's requests on one shard, as its coordinator and its replicas see them.
 //
-//   Every request is counted. It is timed by the clock of the moment when a millisecond has passed
-//   since the last one that was, or sixteen have come; it then stands for those since the last. So a
-//   request costs some nanoseconds, and one that ends within the turn of the loop in which it began
-//   has a time, too, which the turn's own clock could not tell.
+//   Every request is counted. Some are timed (base/request_timer.h); one of those stands for those
+//   since the last. So a request that ends within the turn of the loop in which it began has a time,
+//   too, which the turn's own clock could not tell.
 //
 // Memory: less than half a kilobyte for each kind of request that a table has had. A table that is
 // dropped, or truncated, takes its figures along.
@@ -13,13 +12,16 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/reactor.h"
 #include "base/recent_histogram.h"
+#include "base/request_timer.h"
 #include "storage/row/mutation.h"
 
 namespace tetrad::replication {
@@ -52,13 +54,9 @@ using TableMeasures = std::map<std::pair<TableIncarnation, TableFigure>, TableMe
 class TableLatencies {
  public:
   /// A request that has begun.
-  struct Timing {
+  struct Timing : base::TimedRequest {
     TableFigure figure{};
     TableIncarnation table;
-    int64_t started_us = kNotTimed;
-    uint32_t weight = 0;        // how many requests it stands for
-    int64_t last_timed_us = 0;  // before it
-    bool is_timed() const { return started_us != kNotTimed; }
   };
   /// A write may be of several tables.
   struct Timings {
@@ -72,12 +70,14 @@ class TableLatencies {
     Scope(TableLatencies& latencies, TableFigure figure, TableIncarnation table)
         : latencies_(latencies), timing_(latencies.begin(figure, table)) {}
     ~Scope() { latencies_.end(timing_); }
+    /// Before its end: how long it took, where it is timed.
+    std::optional<int64_t> end() { return latencies_.end(std::exchange(timing_, {})); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     TableLatencies& latencies_;
-    const Timing timing_;
+    Timing timing_;
   };
 
   explicit TableLatencies(const base::Reactor& reactor) : reactor_(reactor) {}
@@ -87,20 +87,21 @@ class TableLatencies {
   Timing begin(TableFigure figure, TableIncarnation table) {
     Measured& of = measured(figure, table);
     ++of.count;
-    const int64_t now_us = reactor_.now_us();
-    if (++of.since < kTimedOfRequests && now_us - of.timed_us < kTimedEveryUs)
-      return {figure, table};
-    return start(of, figure, table, now_us);
+    return {of.timer.begin(reactor_), figure, table};
   }
   /// Of the tables of a batch the first sixteen.
   Timings begin_write(std::span<const storage::Mutation> mutations);
-  /// Nothing where it is not timed.
-  void end(const Timing& timing) {
-    if (timing.is_timed()) record(timing);
+  /// How long it took; nothing where it is not timed.
+  std::optional<int64_t> end(const Timing& timing) {
+    const std::optional<int64_t> took_us = timing.took_us(reactor_);
+    if (took_us) record(timing, static_cast<uint64_t>(*took_us));
+    return took_us;
   }
-  void end(const Timings& timings) {
-    end(timings.first);
-    for (const Timing& timing : timings.others) end(timing);
+  std::optional<int64_t> end(const Timings& timings) {
+    std::optional<int64_t> took_us = end(timings.first);
+    for (const Timing& timing : timings.others)
+      if (const auto other_us = end(timing)) took_us = other_us;
+    return took_us;
   }
   /// What a timed local read has found.
   void note_found(const Timing& timing, uint64_t rows, uint64_t tombstones);
@@ -113,14 +114,9 @@ class TableLatencies {
   TableMeasures measures(std::span<const TableFigure> wanted, size_t tables_max = SIZE_MAX) const;
 
  private:
-  static constexpr int64_t kNotTimed = INT64_MIN;
-  static constexpr uint32_t kTimedOfRequests = 16;
-  static constexpr int64_t kTimedEveryUs = 1'000;
-
   struct Measured {
     uint64_t count = 0, total = 0;
-    int64_t timed_us = INT64_MIN / 2;  // when one began last that was timed; long ago: none was
-    uint32_t since = 0;                // requests since then
+    base::RequestTimer timer;
     base::RecentHistogram values;
   };
   using OfTable = std::array<std::unique_ptr<Measured>, kTableFigures>;
@@ -133,8 +129,7 @@ class TableLatencies {
   }
   void look_up(TableIncarnation table);
   void note(TableFigure figure, const Timing& timing, uint64_t value);
-  Timing start(Measured& of, TableFigure figure, TableIncarnation table, int64_t now_us);
-  void record(const Timing& timing);
+  void record(const Timing& timing, uint64_t took_us);
 
   const base::Reactor& reactor_;
   std::unordered_map<uint32_t, OfTable> tables_;  // by incarnation

@@ -159,7 +159,8 @@ void AdminService::answer_clients(const HttpRequest&, Respond respond) {
                      {"encrypted", client.is_encrypted},
                      {"requests", client.requests},
                      {"driver_name", client.driver_name},
-                     {"driver_version", client.driver_version}});
+                     {"driver_version", client.driver_version},
+                     {"options", client.options}});
     }
     respond(json_response({{"clients", out}}));
   });

@@ -500,6 +500,7 @@ Task<void> Connection::log_in(std::shared_ptr<Connection> self, cql::Envelope en
             connection->startup_timer_ = 0;
             connection->close();
           });
+      context.processor.metrics().count_error(error->code);
       self->refuse(envelope, *error);
     } else {
       cql::append_auth_success(self->encoder_.out(), head_of(envelope));

@@ -175,7 +175,7 @@ def cluster_verbs():
     case("getendpoints ks t x", "Unable to make int from 'x'", 1)
     case("getendpoints ks nosuch 1", "there is no table ks.nosuch", 1)
     case("getseeds", r"\ACurrent list of seed node IPs, excluding the current node's IP:( %s\.\d+){2}\n\Z" % re.escape(PREFIX))
-    case("getdefaultrf", r"\A3\n\Z")
+    case("getdefaultrf", r"\A1\n\Z")
     case("partitions ks t", r"^keyspace +table +id ")
     for line, has in ("status", "nodes"), ("ring", "token"), ("describering ks", "replicas"), ("gossipinfo", "host_id"), (
             "partitions", "id"), ("describecluster", "schema_version"):
@@ -290,7 +290,7 @@ def data_verbs(session):
 
 
 def node_verbs():
-    case("info", r"\AID +: [0-9a-f-]{36}\n(.*: .*\n)*Native Transport active: true\nLoad +: \S+ \S+\nGeneration No +: 1\n(.|\n)*"
+    case("info", r"\AID +: [0-9a-f-]{36}\nGossip active +: true\nNative Transport active: true\nLoad +: \S+ \S+\nGeneration No +: 1\n(.|\n)*"
                  r"^Disk Used +: \S+ \S+\nMemtables +: \S+ \S+\n(.|\n)*"
                  r"Data Center +: \S+\nRack +: \S+\n(.|\n)*^Token +: \(invoke with -T/--tokens to see all 16 tokens\)")
     case("info -T", r"(^Token +: -?\d+\n){16}")
@@ -342,6 +342,10 @@ def address_groups():
 def client_verbs(session):
     case("clientstats", r"\ATotal connected clients: \d+\n\nUser +Connections\nanonymous +\d+\n")
     case("clientstats --all", r"^/\S+:\d+ +false +5 +anonymous +.*Python Driver")
+    for option in "--client-options", "--metadata":
+        case("clientstats " + option, r"^Address .* Driver-Version +Client-Options *\n/\S+:\d+ +false +5 +anonymous (.|\n)*"
+                                      r"CQL_VERSION=\S+, DRIVER_NAME=(.*Python Driver.*), (.*, )?DRIVER_VERSION=(.|\n)*^Total connected clients: ")
+    case("clientstats --clear-history", r"\Atetractl: --clear-history changes nothing: nothing is kept .*\n\Z")
     case("clientstats --by-protocol", r"^v5 +\d+$")
     as_json("clientstats", "clients")
     case("statusbinary", r"\Arunning\n")
@@ -468,7 +472,33 @@ def every_verb_as_json():
     check("--json of version has both", session_version["release_version"].startswith("5.0") and "." in session_version["version"])
 
 
-def figure_verbs():
+def check_latencies_by_level(session):
+    """Also those of reads that end within the turn of the loop in which they began."""
+    def sums(room, label):
+        text = urllib.request.urlopen("http://%s:9180/metrics" % FIRST, timeout=10).read().decode()
+        return [sum(float(value) for value in re.findall(r"^tetrad_%s_seconds_%s{.*%s.*} (\S+)$" % (room, part, label), text, re.M)) for part in ("count", "sum")]
+    def mean_us(room, label, before):
+        count, seconds = (now - then for now, then in zip(sums(room, label), before))
+        return count, seconds * 1e6 / max(count, 1)
+    for level in "ONE", "LOCAL_ONE":
+        read = SimpleStatement("SELECT v FROM ks.t WHERE k = 3", consistency_level=ConsistencyLevel.name_to_value[level])
+        label = 'level="%s"' % level
+        before = sums("replication_read", label)
+        for _ in range(400):
+            session.execute(read)
+        count, mean = mean_us("replication_read", label, before)
+        check("reads at %s take some time" % level, count == 400 and 1 < mean < 100_000, "%d reads, %.2f us" % (count, mean))
+    before = sums("cql_request", 'verb="query"')
+    for _ in range(400):
+        session.execute(read)
+    count, mean = mean_us("cql_request", 'verb="query"', before)
+    check("and so do the requests", count >= 400 and 5 < mean < 1_000_000, "%d requests, %.2f us" % (count, mean))
+    read = as_json("proxyhistograms", "read")["read"]
+    check("percentiles of reads rise", 0 < read["min_us"] <= read["p50_us"] <= read["p99_us"] <= read["max_us"] and 1 < read["p50_us"], str(read))
+
+
+def figure_verbs(session):
+    check_latencies_by_level(session)
     latency = r"(?: +\d+\.\d\d){3}"
     case("proxyhistograms", r"\Aproxy histograms\nPercentile +Read Latency +Write Latency +.*\n +\(micros\).*\n"
                             r"50%% +[1-9]\d*\.00 +[1-9]\d*\.00 .*\n(\d\d%%%s\n){4}Min%s\nMax%s\n" % ((latency,) * 3))
@@ -561,6 +591,11 @@ def snapshot_verbs(session):
         check("%s of %s is listed" % (table, name), re.search(row % (name, table, expires), listed, re.M), listed)
     check("nothing else of two is", "two" in listed and not re.search(r"^two +ks +u", listed, re.M), listed)
     as_json("listsnapshots", "snapshots")
+    for word in "-nt", "--no-ttl":
+        lasting = case("listsnapshots " + word, r"\ASnapshot Details: \n(.|\n)*^Total TrueDiskSpaceUsed: \d")
+        check("those that expire are left out", re.search("^two", lasting, re.M) and not re.search("^three", lasting, re.M), lasting)
+    check("for programs, too", {row["tag"] for row in as_json("listsnapshots -nt", "snapshots")["snapshots"]} == {"one", "two"})
+    case("listsnapshots -e", r"^three(.|\n)*-e changes nothing: there are none of that kind")
     rows = {(row.name, row.table_name): row for row in session.execute("SELECT * FROM system_views.snapshots") if row.keyspace_name == "ks"}
     check("system_views.snapshots has the same", {"one", "two", "three"} == {name for name, _ in rows} and ("two", "u") not in rows, rows)
     check("with sizes and times", all(row.size_on_disk >= row.true_size and abs(row.created_at.timestamp() - time.time()) < 600 and
@@ -839,7 +874,7 @@ def main():
         node_verbs()
         client_verbs(session)
         timeouts_in_force(session)
-        figure_verbs()
+        figure_verbs(session)
         hot_keys(session)
         snapshot_verbs(session)
         address_groups()

@@ -30,7 +30,7 @@ _tetractl() {
     recover) options="--accept-loss" ;;
     info) options="-T --tokens" ;;
     log-level) choices="debug info warn error" ;;
-    clientstats) options="--all --verbose --by-protocol" ;;
+    clientstats) options="--all --verbose --client-options --metadata --by-protocol --clear-history" ;;
     gettimeout) choices="cascontention counterwrite range read truncate write" ;;
     settimeout) choices="cascontention counterwrite range read truncate write" ;;
     toppartitions) options="-k --top -a --samplers -s --size" ;;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/tetractl/orders.h"
 #include "tools/tetractl/text_table.h"
 #include "tools/tetractl/views.h"
 
@@ -37,16 +38,26 @@ void print_caches(const json& info) {
                          size_text(rows.at("bytes")), hits, requests, hit_rate(hits, requests)));
 }
 
+/// What a client's driver says of itself, as nodetool; an older node does not tell.
+std::string options_text(const json& client) {
+  std::string out;
+  const json options = client.value("options", json::object());
+  for (const auto& [name, value] : options.items())
+    out += fmt::format("{}{}={}", out.empty() ? "" : ", ", name, cell_text(value));
+  return out;
+}
+
 }  // namespace
 
 // The names on the left are nodetool's; scripts look for them.
 int print_info(const json& info, const Invocation& call) {
   print_fact("ID", cell_text(info.at("host_id")));
-  print_fact("Health", cell_text(info.at("health")));
+  print_fact("Gossip active", "true");  // as statusgossip
   print_fact("Native Transport active", cell_text(info.at("native_transport_active")));
   print_fact("Load", load_text(info.value("bytes", json())));
   print_fact("Generation No", cell_text(info.at("start_number")));
   print_fact("Uptime (seconds)", cell_text(info.at("uptime_s")));
+  print_fact("Health", cell_text(info.at("health")));
   print_fact("Memory (MB)",
              fmt::format("{:.2f}",
                          static_cast<double>(info.at("memory_bytes").get<uint64_t>()) / (1 << 20)));
@@ -113,9 +124,8 @@ int print_seeds(const json& info, const Invocation&) {
   return 0;
 }
 
-// Not the factor that is stored of a keyspace that names none: nothing comes of it.
 int print_default_factor(const json& info, const Invocation&) {
-  fmt::print("{}\n", info.at("replicas_of_a_row").dump());
+  fmt::print("{}\n", info.at("default_replication_factor").dump());
   return 0;
 }
 
@@ -138,8 +148,16 @@ int print_compaction_runs(const json& info, const Invocation&) {
 }
 
 // The wording and its blanks are nodetool's: scripts cut the lines up.
-int print_snapshots(const json& answer, const Invocation&) {
-  const json& rows = answer.at("snapshots");
+int show_snapshots(AdminClient& node, const Invocation& call) {
+  json answer = node.fact("/snapshots");
+  json rows = json::array();
+  for (json& row : answer.at("snapshots"))
+    if (!call.has("no-ttl") || !row.contains("expires_ms")) rows.push_back(std::move(row));
+  if (call.as_json) {
+    answer["snapshots"] = std::move(rows);
+    fmt::print("{}\n", answer.dump(2));
+    return 0;
+  }
   fmt::print("Snapshot Details: \n");
   if (rows.empty()) {
     fmt::print("There are no snapshots\n");
@@ -189,10 +207,13 @@ int print_cidr_filtering(const json& answer, const Invocation&) {
 
 // The default is the sums by user; --all prints these after the connections.
 int print_clients(const json& answer, const Invocation& call) {
+  if (call.has("clear-history")) return 0;  // nothing is shown then, as nodetool
+  const bool with_options = call.has("client-options") || call.has("metadata");
   const json& clients = answer.at("clients");
   std::map<std::string, uint64_t> by_user, by_version;
   Lines lines = {{"Address", "SSL", "Version", "User", "Keyspace", "Requests", "Driver-Name",
                   "Driver-Version"}};
+  if (with_options) lines.front().push_back("Client-Options");
   for (const auto& client : clients) {
     ++by_user[client.at("user")];
     ++by_version[cell_text(client.at("protocol_version"))];
@@ -201,8 +222,9 @@ int print_clients(const json& answer, const Invocation& call) {
          client.at("encrypted").dump(), client.at("protocol_version").dump(), client.at("user"),
          client.at("keyspace"), client.at("requests").dump(), client.at("driver_name"),
          client.at("driver_version")});
+    if (with_options) lines.back().push_back(options_text(client));
   }
-  if (call.has("all") || call.has("verbose")) {
+  if (call.has("all") || call.has("verbose") || with_options) {
     if (lines.size() > 1) print_lines(lines);
     fmt::print("\n");
   } else if (call.has("by-protocol")) {

@@ -39,6 +39,8 @@ int set_binary(AdminClient& node, const Invocation& call);
 // Of all tables of the node at once; exit code 1 where some are named.
 int set_auto_compaction(AdminClient& node, const Invocation& call);
 int set_log_level(AdminClient& node, const Invocation& call);
+// nodetool's listsnapshots, in its columns.
+int show_snapshots(AdminClient& node, const Invocation& call);
 // A snapshot's order answers when it is done; clearing one says how many it has removed.
 int take_snapshot(AdminClient& node, const Invocation& call);
 int clear_snapshot(AdminClient& node, const Invocation& call);

@@ -68,7 +68,8 @@ std::vector<Verb> cluster_verbs() {
       Verb("getseeds", "The seeds of this node, without itself")
           .asks_for("/info")
           .shown_by(print_seeds),
-      Verb("getdefaultrf", "Replicas that a row has in this node's data centre: min(4, nodes)")
+      Verb("getdefaultrf",
+           "The factor stored of a keyspace that names none; rows have min(4, nodes)")
           .asks_for("/info")
           .shown_by(print_default_factor),
       Verb("partitions", "Physical partitions: ranges, replicas, sizes")
@@ -218,7 +219,10 @@ std::vector<Verb> client_verbs() {
       Verb("clientstats", "Connections of clients, by user")
           .with({{"--all", "", "Each of them"},
                  {"--verbose", "", "Each of them"},
-                 {"--by-protocol", "", "By version of the protocol"}})
+                 {"--client-options", "", "Each of them, and what its driver says of itself"},
+                 {"--metadata", "", "As --client-options"},
+                 {"--by-protocol", "", "By version of the protocol"},
+                 {"--clear-history", "", "", "nothing is kept of connections that have ended"}})
           .asks_for("/clients")
           .shown_by(print_clients),
       Verb("listcidrgroups", "Groups of addresses that roles may be bound to, or the CIDRs of one")
@@ -259,7 +263,9 @@ std::vector<Verb> client_verbs() {
 // nodetool's tables, made of metrics: figures.cc.
 std::vector<Verb> figure_verbs() {
   return {
-      Verb("proxyhistograms", "Latencies of reads and writes that this node coordinates")
+      Verb("proxyhistograms",
+           "Latencies that this node coordinates: reads, writes; CAS Wait: of conditional ones, "
+           "until others of their partition are done")
           .done_by(show_proxy_histograms),
       Verb("tablehistograms", "Latencies of the reads and writes of a table in the node's stores")
           .also({"cfhistograms"})
@@ -293,10 +299,9 @@ std::vector<Verb> snapshot_verbs() {
                  {"-sf --skip-flush", "", "Without what is in memtables only"}})
           .done_by(take_snapshot),
       Verb("listsnapshots", "Snapshots of the node; the true size is what only they have")
-          .with({{"-nt --no-ttl", "", "", "those that expire are few"},
+          .with({{"-nt --no-ttl", "", "Without those that expire"},
                  {"-e --ephemeral", "", "", "there are none of that kind"}})
-          .asks_for("/snapshots")
-          .shown_by(print_snapshots),
+          .done_by(show_snapshots),
       Verb("clearsnapshot", "Removes a snapshot, or --all; with keyspaces only their tables")
           .takes({kKeyspaces})
           .with({{"-t --tag", "NAME", "Which one"}, {"--all", "", "All of them"}})

@@ -15,8 +15,6 @@ namespace tetrad::tools {
 // What the names say, of the answer to the path that the table of verbs has beside it.
 int print_nothing(const nlohmann::json& answer, const Invocation& call);
 int print_compaction_runs(const nlohmann::json& info, const Invocation& call);
-// nodetool's listsnapshots, in its columns.
-int print_snapshots(const nlohmann::json& answer, const Invocation& call);
 int print_info(const nlohmann::json& info, const Invocation& call);
 int print_version(const nlohmann::json& info, const Invocation& call);
 int print_binary(const nlohmann::json& info, const Invocation& call);

@@ -108,10 +108,12 @@ def with_passwords(top):
     whole = node.find(operation="BATCH of 2 statements", type="BATCH")
     check(whole and len(node.find(batch=whole[0]["batch"])) == 3, "the statements of a batch carry its id")
 
-    for text in ("SELECT nonsense FROM audited.t", "SELECT * FROM audited.none", "SELEKT"):
+    for text, keyspace, scope in (("SELECT nonsense FROM audited.t", "audited", "t"), ("SELECT * FROM audited.none", "audited", "none"),
+                                  ("INSERT INTO t (nonsense) VALUES (1)", "audited", "t"), ("SELEKT", None, None)):
         check(fails(lambda: session.execute(text)), text)
         found = node.find(type="REQUEST_FAILURE", category="ERROR", operation=text)
         check(found and found[0]["error"] and found[0]["user"] == "cassandra", text)
+        check(found and (found[0].get("ks"), found[0].get("scope")) == (keyspace, scope), ("what it was about", text, found))
     for text in ("CREATE ROLE bob WITH PASSWORD = 'sekret-5' AND NONSENSE = 1",
                  "CREATE ROLE bob WITH pAssWord 'sekret-6'",
                  "ALTER ROLE nobody WITH PASSWORD = 'sekret-7'",
@@ -140,6 +142,24 @@ def with_passwords(top):
           [line for line in text.splitlines() if "sekret" in line or "guessed-secret" in line])
     check("tetrad_audit_records_total" in node.ask("/metrics"), "a metric")
     ann.cluster.shutdown()
+    session.cluster.shutdown()
+    node.stop()
+
+
+def with_guardrails(top):
+    node = AuditedNode(top, "--group-by-enabled", "false", "--allow-filtering-enabled", "false")
+    session = Cluster([ADDRESS], protocol_version=5).connect()
+    session.execute("CREATE KEYSPACE railed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE railed.t (a int, b int, c int, PRIMARY KEY (a, b))")
+    long_one = "SELECT * FROM railed.t WHERE c IN (%s) ALLOW FILTERING" % ", ".join(str(i) for i in range(5000))  # read off the loop
+    for text in ("SELECT a, count(*) FROM railed.t GROUP BY a", "SELECT * FROM railed.t WHERE c = 1 ALLOW FILTERING", long_one):
+        check(fails(lambda: session.execute(text)), text[:80])
+        found = node.find(type="REQUEST_FAILURE", operation=text)
+        check(found and (found[0].get("ks"), found[0].get("scope")) == ("railed", "t") and "Guardrail" in found[0]["error"], found or text[:80])
+        known = len(found)
+        check(fails(lambda: session.prepare(text)), "PREPARE " + text[:80])
+        found = wait_until("PREPARE's record", lambda: node.find(type="REQUEST_FAILURE", operation=text)[known:])
+        check((found[0].get("ks"), found[0].get("scope")) == ("railed", "t"), found)
     session.cluster.shutdown()
     node.stop()
 
@@ -279,7 +299,7 @@ def with_filters_of_roles(top):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    for part in (with_passwords, with_orders, with_filters, with_filters_of_roles):
+    for part in (with_passwords, with_guardrails, with_orders, with_filters, with_filters_of_roles):
         try:
             part(folder)
         finally:

@@ -61,6 +61,8 @@ def main():
     check(gets_in("ann", password), "with the password that was made up")
     check(not gets_in("ann", password + "x"), "with another password")
     check(not gets_in("cassandra", "cassandra"), "there is a default password")
+    refused = sum(int(count) for count in re.findall(r'^tetrad_cql_errors_by_code_total{.*code="bad_credentials".*} (\d+)$', node.ask("/metrics"), re.M))
+    check(refused >= 2, "logins that are refused are counted: %d" % refused)
     node.stop()
     node.start()
     wait_until("a login", lambda: gets_in("ann", password))

@@ -869,6 +869,24 @@ TEST_CASE_METHOD(Fixture, "refusals have Cassandra's words") {
   }
 }
 
+TEST_CASE_METHOD(Fixture, "a keyspace that was dropped while it is used is not found") {
+  REQUIRE(cql("CREATE KEYSPACE gone WITH replication = {'class': 'SimpleStrategy', "
+              "'replication_factor': 1}") == "ok");
+  REQUIRE_FALSE(cql("USE gone").starts_with("error: "));
+  CHECK_FALSE(cql("DESCRIBE TABLES").starts_with("error: "));
+  REQUIRE(cql("DROP KEYSPACE gone") == "ok");
+  for (const char* what :
+       {"TABLES", "TYPES", "FUNCTIONS", "AGGREGATES", "KEYSPACE", "ONLY KEYSPACE", "TABLE t",
+        "TYPE t", "FUNCTION f", "AGGREGATE f", "INDEX i", "MATERIALIZED VIEW v", "t"}) {
+    INFO(what);
+    CHECK(error(std::string("DESCRIBE ") + what) == "'gone' not found in keyspaces");
+  }
+  for (const char* what : {"KEYSPACES", "SCHEMA", "KEYSPACE seme", "seme", "TABLE seme.t"}) {
+    INFO(what);
+    CHECK_FALSE(cql(std::string("DESCRIBE ") + what).starts_with("error: "));
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "tables with counters wait for the last node's program") {
   const std::string_view statement = "CREATE TABLE seme.waits (k int PRIMARY KEY, n counter)";
   meta.set_format(replication::kFormatNumbered);
