@@ -155,7 +155,7 @@ def hot_key(session, nodes):
     # A small partition may have a key with most of a handful of requests, too.
     busiest = max(advice, key=lambda row: row.ru_per_s, default=None)
     check("and what to do about it", busiest is not None and busiest.subject == str(hot) and "no split divides a key" in busiest.advice and
-          all(10 * row.ru_per_s < busiest.ru_per_s for row in advice if row is not busiest), advice)
+          all(4 * row.ru_per_s < busiest.ru_per_s for row in advice if row is not busiest), advice)
     # As the node that was asked counts: of the reads it gets those that it coordinates, and perhaps others.
     hottest = max(keys, key=lambda key: key.ru_per_s, default=None)
     check("the hot key is shown", hottest is not None and hottest.key == str(hot) and hottest.token == token(hot) and hottest.share > 0.9 and
