@@ -8,7 +8,7 @@
 
 namespace tetrad::server {
 
-/// Advice is given on what is worth a change: of a key or a physical partition that gets this much.
+/// Advice is given on what is worth a change: of a physical partition that gets this much.
 inline constexpr uint64_t kAdviceRuPerSLeast = 100;
 
 /// A physical partition's part of the token ring, from 0 to 1, and its work.

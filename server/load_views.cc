@@ -20,6 +20,9 @@ using cql::VirtualRows;
 using namespace cql::cells;
 
 constexpr double kAdviceKeyShareLeast = 0.5;  // of its physical partition's work
+/// More than of a physical partition: one of eight requests tells of keys (partitioner/heavy_keys.h), so
+/// less than this may be a handful of them.
+constexpr uint64_t kAdviceKeyRuPerSLeast = 500;
 constexpr uint64_t kAdviceUsedPercentLeast = 95;
 
 // A row of system_tetrad.advice, but for the table it is about.
@@ -41,7 +44,7 @@ VirtualRow row_of(std::string_view keyspace, std::string_view table, const Advic
 /// A partition of one key cannot be split, whatever it gets or holds.
 void advise_on_key(const HotKey& key, VirtualRows& rows) {
   const auto ru_per_s = static_cast<uint64_t>(std::llround(key.reads + key.writes));
-  if (key.share < kAdviceKeyShareLeast || ru_per_s < kAdviceRuPerSLeast) return;
+  if (key.share < kAdviceKeyShareLeast || ru_per_s < kAdviceKeyRuPerSLeast) return;
   const char* what = key.reads >= key.writes
                          ? "cache what is read of it, or keep copies under several keys"
                          : "add a column to the partition key that spreads its writes, such as a "
