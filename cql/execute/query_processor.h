@@ -218,8 +218,8 @@ class QueryProcessor {
   Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace,
                                     const SchemaPtr& schema, StatementSubject& refused) const;
   bool is_large(BytesView text) const { return text.size() > options_.parsed_on_loop_bytes_max; }
-  /// prepare_text() that holds up nobody when the text is large. `text` and `audit`, which is told
-  /// what a statement was about that is refused, outlive the task.
+  /// prepare_text() that holds up nobody when the text is large. `audit` hears what a refused
+  /// statement was about. It and `text` outlive the task.
   Task<Result<StatementPtr>> prepare(BytesView text, const std::string& keyspace,
                                      RequestAudit* audit = nullptr);
   /// Estimated: the memory of a statement beside its text.

@@ -95,8 +95,8 @@ class Coordinator {
   /// answered when the new totals are on the level's number of replicas, never fewer than W.
   /// Increments of several partitions are independent. Errors: nothing of that partition is
   /// applied, now or later: kUnavailable, kOverloaded, kInvalid (a full logical partition),
-  /// kStaleSchema (the table is gone); nobody knows whether it is: kWriteTimeout with write type COUNTER. Of several
-  /// partitions: the error of one; what is unknown comes first.
+  /// kStaleSchema (the table is gone); nobody knows whether it is: kWriteTimeout with write type
+  /// COUNTER. Of several partitions: the error of one; what is unknown comes first.
   virtual Task<Result<void>> increment(std::vector<CounterIncrement> increments,
                                        WriteOptions options) = 0;
   /// As write(), and of parts of several partitions or tables either all or none are on their
