@@ -28,8 +28,11 @@ void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
     const std::string of_level = fmt::format("{}level=\"{}\"", comma, level);
     registry.add("tetrad_replication_write_seconds", "Latency of writes at the coordinator.",
                  of_level, write[i]);
-    registry.add("tetrad_replication_read_seconds", "Latency of reads at the coordinator.",
-                 of_level, read[i]);
+    registry.add("tetrad_replication_read_seconds",
+                 "Latency of reads of one partition at the coordinator.", of_level, read[i]);
+    registry.add("tetrad_replication_scan_seconds",
+                 "Latency of reads of more than one partition at the coordinator.", of_level,
+                 scan[i]);
     registry.add("tetrad_replication_unavailable_total",
                  "Requests refused because too few replicas were live.", of_level, unavailable[i]);
     registry.add("tetrad_replication_write_timeouts_total", "Writes that ran out of time.",
@@ -51,6 +54,9 @@ void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
                "How long conditional statements and SERIAL reads waited for others of their "
                "partition on this shard.",
                labels, conditional_wait);
+  registry.add("tetrad_replication_view_write_seconds",
+               "Latency of writes of rows of views, for which no client waits.", labels,
+               view_write);
   counter("conditional_contentions",
           "Ballots of conditional statements and SERIAL reads that lost against later ones.",
           conditional_contentions);

@@ -50,12 +50,15 @@ struct CoordinatorOptions {
 /// Counters and times of one shard's requests, changed by its thread only.
 struct CoordinatorMetrics {
   static constexpr size_t kLevels = 11;
-  std::array<base::LatencyHistogram, kLevels> write, read;  // by consistency level
+  // By consistency level. Conditional statements and SERIAL reads stand under their serial level;
+  // a scan is of more than one partition.
+  std::array<base::LatencyHistogram, kLevels> write, read, scan;
   std::array<base::Counter, kLevels> unavailable, write_timeouts, read_timeouts, failures;
   base::Counter digest_mismatches, index_mismatches, read_repairs, speculative_retries, restamped,
       redated;
   /// Of conditional statements and SERIAL reads.
   base::LatencyHistogram conditional_wait;
+  base::LatencyHistogram view_write;  // of rows of views, for tasks: no client's
   base::Counter conditional_contentions, conditional_retries, conditional_completed,
       conditional_alone, conditional_unknown, conditional_turns;
   base::Counter logged_batches, logged_restored;
@@ -362,7 +365,7 @@ class CoordinatorImpl final : public Coordinator {
   Error own_read_error(const Error& error, ConsistencyLevel level) const;
   /// Measures a finished request and counts its error.
   /// `timed_us`: how long it took by the clock of the moment, where it was timed.
-  void record_read(ConsistencyLevel level, base::MonotonicUs started_us,
+  void record_read(bool is_range, ConsistencyLevel level, base::MonotonicUs started_us,
                    std::optional<int64_t> timed_us, const Error* error);
   void record_write(ConsistencyLevel level, base::MonotonicUs started_us,
                     std::optional<int64_t> timed_us, const Error* error);
@@ -407,7 +410,7 @@ class CoordinatorImpl final : public Coordinator {
   const CoordinatorOptions options_;
   Logger logger_;
   CoordinatorMetrics metrics_;
-  base::RequestLatencies read_latencies_, write_latencies_;
+  base::RequestLatencies read_latencies_, scan_latencies_, write_latencies_;
   int64_t last_timestamp_us_ = 0;
   std::map<StoreAddress, base::MonotonicUs> behind_until_us_;
   SlowReplicas slow_replicas_;

@@ -51,9 +51,10 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
   const base::MonotonicUs started_us = reactor_.now_us();
+  const bool is_range = command.is_range;
   TableLatencies::Scope timed(
       replicas_.latencies(),
-      command.is_range ? TableFigure::kCoordinatorScan : TableFigure::kCoordinatorRead,
+      is_range ? TableFigure::kCoordinatorScan : TableFigure::kCoordinatorRead,
       command.incarnation);
   if (is_serial(options.level)) {
     // What was half done before is done then, and a quorum sees it.
@@ -97,7 +98,7 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
     co_await counting->done;
   }
   const Error* error = counting->error ? &*counting->error : nullptr;
-  record_read(options.level, started_us, timed.end(), error);
+  record_read(is_range, options.level, started_us, timed.end(), error);
   if (error != nullptr) co_return std::unexpected(std::move(*counting->error));
   Counted& counted = counting->counted;
   // The caller reads the rows then.

@@ -313,7 +313,7 @@ std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::Read
     options.trace->add(fmt::format("Read {}.{}, tablet {}, from local store {}", table->keyspace,
                                    table->name, tablet.id.value, own->store));
   }
-  record_read(options.level, reactor_.now_us(), latencies.end(timing),
+  record_read(false, options.level, reactor_.now_us(), latencies.end(timing),
               *end ? nullptr : &end->error());
   if (!*end) return std::unexpected(own_read_error(end->error(), options.level));
   return end;
@@ -355,16 +355,19 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand com
     result = co_await read_partition(std::move(command), options);
   }
   if (!options.background) {
-    record_read(options.level, started_us, replicas_.latencies().end(timing),
+    record_read(is_range, options.level, started_us, replicas_.latencies().end(timing),
                 result ? nullptr : &result.error());
   }
   co_return result;
 }
 
-void CoordinatorImpl::record_read(ConsistencyLevel level, base::MonotonicUs started_us,
-                                  std::optional<int64_t> timed_us, const Error* error) {
+void CoordinatorImpl::record_read(bool is_range, ConsistencyLevel level,
+                                  base::MonotonicUs started_us, std::optional<int64_t> timed_us,
+                                  const Error* error) {
   const size_t of = static_cast<size_t>(level) % CoordinatorMetrics::kLevels;
-  metrics_.read[of].record(read_latencies_.of(timed_us, reactor_.now_us() - started_us));
+  base::LatencyHistogram& kind = is_range ? metrics_.scan[of] : metrics_.read[of];
+  base::RequestLatencies& latencies = is_range ? scan_latencies_ : read_latencies_;
+  kind.record(latencies.of(timed_us, reactor_.now_us() - started_us));
   if (error == nullptr) return;
   if (error->code == ErrorCode::kUnavailable) metrics_.unavailable[of].add();
   if (error->code == ErrorCode::kReadTimeout) metrics_.read_timeouts[of].add();

@@ -225,16 +225,21 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
   }
   TETRAD_CO_TRY(Resending resending, ready_to_send(mutations, options, in_doubt));
   const base::MonotonicUs started_us = reactor_.now_us();
-  // Increments are counted where clients ask for them, and what is replayed was counted then.
+  // A table's increments are counted where clients ask for them, and what is replayed was counted
+  // then. No client waits for a view's rows.
   TableLatencies::Timings timings;
-  if (options.write_type != base::WriteType::kCounter && !options.taken_us)
+  const base::WriteType kind = options.write_type;
+  if (kind != base::WriteType::kCounter && kind != base::WriteType::kView && !options.taken_us)
     timings = replicas_.latencies().begin_write(mutations);
   const int64_t began_us = options.taken_us.value_or(now_us());
   const bool is_of_one = are_of_one_table(mutations);
   // Each way out is counted once, however many attempts it took.
   const auto finished = [&](Result<void> outcome) {
-    record_write(options.level, started_us, replicas_.latencies().end(timings),
-                 outcome ? nullptr : &outcome.error());
+    const std::optional<int64_t> timed_us = replicas_.latencies().end(timings);
+    if (kind == base::WriteType::kView)
+      metrics_.view_write.record(reactor_.now_us() - started_us);
+    else
+      record_write(options.level, started_us, timed_us, outcome ? nullptr : &outcome.error());
     return outcome;
   };
   while (true) {

@@ -261,6 +261,7 @@ Task<Result<void>> ViewRunner::ask_own(Store& store, Attempt* attempt) {
 Task<Result<void>> ViewRunner::write_images(std::vector<storage::Mutation> images) {
   WriteOptions options;
   options.level = ConsistencyLevel::kQuorum;
+  options.write_type = base::WriteType::kView;
   // Pieces of a large image were made small enough.
   options.is_cut = true;
   for (auto next = images.begin(); next != images.end();) {

@@ -157,6 +157,8 @@ void AdminService::answer_clients(const HttpRequest&, Respond respond) {
                      {"keyspace", client.keyspace},
                      {"protocol_version", client.protocol_version},
                      {"encrypted", client.is_encrypted},
+                     {"cipher_suite", client.cipher_suite},
+                     {"tls_version", client.tls_version},
                      {"requests", client.requests},
                      {"driver_name", client.driver_name},
                      {"driver_version", client.driver_version},

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -341,9 +342,9 @@ def address_groups():
 
 def client_verbs(session):
     case("clientstats", r"\ATotal connected clients: \d+\n\nUser +Connections\nanonymous +\d+\n")
-    case("clientstats --all", r"^/\S+:\d+ +false +5 +anonymous +.*Python Driver")
+    case("clientstats --all", r"^/\S+:\d+ +false +undefined +undefined +5 +anonymous +.*Python Driver")
     for option in "--client-options", "--metadata":
-        case("clientstats " + option, r"^Address .* Driver-Version +Client-Options *\n/\S+:\d+ +false +5 +anonymous (.|\n)*"
+        case("clientstats " + option, r"^Address .* Driver-Version +Client-Options *\n/\S+:\d+ +false +undefined +undefined +5 +anonymous (.|\n)*"
                                       r"CQL_VERSION=\S+, DRIVER_NAME=(.*Python Driver.*), (.*, )?DRIVER_VERSION=(.|\n)*^Total connected clients: ")
     case("clientstats --clear-history", r"\Atetractl: --clear-history changes nothing: nothing is kept .*\n\Z")
     case("clientstats --by-protocol", r"^v5 +\d+$")
@@ -497,12 +498,37 @@ def check_latencies_by_level(session):
     check("percentiles of reads rise", 0 < read["min_us"] <= read["p50_us"] <= read["p99_us"] <= read["max_us"] and 1 < read["p50_us"], str(read))
 
 
+def check_kinds_of_requests(session):
+    def counts():
+        return {kind: figures["count"] for kind, figures in as_json("proxyhistograms", "view_write").items()}
+    before = counts()
+    check("as many writes as there were", before["write"] >= 300)
+    session.execute("CREATE TABLE ks.kinds (k int PRIMARY KEY, v int)")
+    session.execute("CREATE MATERIALIZED VIEW ks.kinds_by_v AS SELECT k, v FROM ks.kinds WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)")
+    for k in range(20):
+        session.execute("INSERT INTO ks.kinds (k, v) VALUES (%d, 1)" % k)
+        session.execute("UPDATE ks.kinds SET v = 2 WHERE k = %d IF v = 1" % k)
+        session.execute("SELECT v FROM ks.kinds WHERE k = %d" % k)
+        session.execute(SimpleStatement("SELECT v FROM ks.kinds WHERE k = %d" % k, consistency_level=ConsistencyLevel.SERIAL))
+        session.execute("SELECT v FROM ks.kinds")
+    until = time.monotonic() + 10
+    while counts()["view_write"] == before["view_write"] and time.monotonic() < until:
+        time.sleep(0.1)
+    grown = {kind: count - before[kind] for kind, count in counts().items()}
+    # Others read and write, too; each task of a view is executed by one of the three nodes.
+    check("requests count under their kind", grown["write"] in range(20, 40) and grown["read"] >= 40 and grown["range"] in range(20, 40)
+          and grown["conditional_read"] == 20 and grown["conditional_write"] == 20 and 0 < grown["view_write"] <= 40, str(grown))
+    session.execute("DROP MATERIALIZED VIEW ks.kinds_by_v")
+    session.execute("DROP TABLE ks.kinds")
+
+
 def figure_verbs(session):
     check_latencies_by_level(session)
-    latency = r"(?: +\d+\.\d\d){3}"
-    case("proxyhistograms", r"\Aproxy histograms\nPercentile +Read Latency +Write Latency +.*\n +\(micros\).*\n"
-                            r"50%% +[1-9]\d*\.00 +[1-9]\d*\.00 .*\n(\d\d%%%s\n){4}Min%s\nMax%s\n" % ((latency,) * 3))
-    check("as many writes as there were", as_json("proxyhistograms", "write")["write"]["count"] >= 300)
+    latency = r"(?: +\d+\.\d\d){%d}"
+    kinds = "Read Latency", "Write Latency", "Range Latency", "CAS Read Latency", "CAS Write Latency", "View Write Latency", "CAS Wait"
+    case("proxyhistograms", r"\Aproxy histograms\nPercentile +%s\n(?: +\(micros\)){7}\n"
+                            r"50%% +[1-9]\d*\.00 +[1-9]\d*\.00 .*\n(\d\d%%%s\n){4}Min%s\nMax%s\n" % ((" +".join(kinds),) + (latency % 7,) * 3))
+    check_kinds_of_requests(session)
     case("tpstats", r"\APool Name +Active +Pending +Completed +Blocked +All time blocked\nNative-Transport-Requests +\d+ +0 +[1-9]")
     as_json("tpstats", "requests")
     case("compactionstats", r"^pending tasks +\d+\nrunning compactions +\d+\n(.|\n)*^pending compaction data +")
@@ -511,7 +537,7 @@ def figure_verbs(session):
     as_json("netstats", "mode")
     for line in "tablehistograms ks t", "tablehistograms ks.t", "cfhistograms ks t":
         case(line, r"\Aks/t histograms\nPercentile +Read Latency +Write Latency +Scan Latency\n +\(micros\) +\(micros\) +\(micros\)\n"
-                   r"50%% +[1-9]\d*\.00 +[1-9]\d*\.00 .*\n(\d\d%%%s\n){4}Min%s\nMax%s\n\nSSTables, .* are not measured" % ((latency,) * 3))
+                   r"50%% +[1-9]\d*\.00 +[1-9]\d*\.00 .*\n(\d\d%%%s\n){4}Min%s\nMax%s\n\nSSTables, .* are not measured" % ((latency % 3,) * 3))
     case("tablehistograms ks", r"^ks/Camel histograms(.|\n)*^ks/t histograms(.|\n)*^ks/u histograms")
     case("tablehistograms ks nosuch", "there is no table ks.nosuch", 1)
     case("tablehistograms ks.t t", "ks.t names a table already", 1)
@@ -782,6 +808,9 @@ def without_a_node():
     as_json("completion", "bash")
     folder = TOP / "build/tetractl-certificates"
     subprocess.run(["rm", "-rf", str(folder)], check=True)
+    case("certificates %s/for/one/ 127.0.0.1" % folder, "made .*/for/one/*ca.pem")
+    check("the folder of keys is its owner's alone", stat.S_IMODE((folder / "for/one").stat().st_mode) == 0o700)
+    case("certificates %s/for/one/ca.pem/two 127.0.0.1" % folder, "cannot make the folder .*/ca.pem: Not a directory", 1)
     case("certificates %s 127.0.0.1" % folder, "made .*/ca.pem")
     as_json("certificates %s 127.0.0.1" % folder, "kept")
     subprocess.run(["rm", "-rf", str(folder)], check=True)

@@ -261,6 +261,20 @@ std::vector<std::string> names_lost(const std::string& path, X509* now) {
   return lost;
 }
 
+// The folder has private keys, so it is its owner's alone; those above it are made as usual.
+Result<void> make_folder(const std::string& name) {
+  std::filesystem::path folder = std::filesystem::path(name).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // "certificates/"
+  std::error_code failed;
+  if (folder.has_parent_path()) std::filesystem::create_directories(folder.parent_path(), failed);
+  if (failed)
+    return fail(ErrorCode::kIo, "cannot make the folder {}: {}", folder.parent_path().string(),
+                failed.message());
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail(ErrorCode::kIo, "cannot make the folder {}: {}", name, std::strerror(errno));
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> names_of(const X509* certificate) {
@@ -310,9 +324,7 @@ Result<CertificateFiles> make_certificates(const CertificateOrder& order) {
     TETRAD_TRY(auto content, content_of_user(user, order.days));
     TETRAD_TRY_VOID(want(std::move(content), user));
   }
-  if (::mkdir(order.directory.c_str(), 0700) != 0 && errno != EEXIST)
-    return fail(ErrorCode::kIo, "cannot make the folder {}: {}", order.directory,
-                std::strerror(errno));
+  TETRAD_TRY_VOID(make_folder(order.directory));
   TETRAD_TRY(const auto authority, authority_in(order.directory, out.made));
   for (const Wanted& one : wanted) {
     TETRAD_TRY(const auto pair, make_pair(one.content, &authority));

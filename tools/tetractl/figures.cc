@@ -31,22 +31,40 @@ json figures_of(const ExportedHistogram& histogram) {
 }  // namespace
 
 // Bounds of buckets, not exact latencies: a bucket ends at twice the bound of the one before.
+// nodetool's columns and their order; SERIAL reads are among the reads there, and conditional
+// statements are not among the writes.
 int show_proxy_histograms(AdminClient& node, const Invocation& call) {
   const MetricsText metrics(node.text("/metrics"));
-  const std::pair<const char*, ExportedHistogram> columns[] = {
-      {"Read Latency", metrics.histogram("tetrad_replication_read_seconds")},
-      {"Write Latency", metrics.histogram("tetrad_replication_write_seconds")},
-      {"CAS Wait", metrics.histogram("tetrad_replication_conditional_wait_seconds")}};
+  const auto serial = [&](const char* name) {
+    return metrics.histogram(name, "SERIAL").with(metrics.histogram(name, "LOCAL_SERIAL"));
+  };
+  constexpr const char* kRead = "tetrad_replication_read_seconds";
+  constexpr const char* kWrite = "tetrad_replication_write_seconds";
+  const ExportedHistogram conditional = serial(kWrite);
+  struct Column {
+    const char* heading;
+    const char* name;  // for programs
+    ExportedHistogram histogram;
+  };
+  const Column columns[] = {
+      {"Read Latency", "read", metrics.histogram(kRead)},
+      {"Write Latency", "write", metrics.histogram(kWrite).without(conditional)},
+      {"Range Latency", "range", metrics.histogram("tetrad_replication_scan_seconds")},
+      {"CAS Read Latency", "conditional_read", serial(kRead)},
+      {"CAS Write Latency", "conditional_write", conditional},
+      {"View Write Latency", "view_write",
+       metrics.histogram("tetrad_replication_view_write_seconds")},
+      {"CAS Wait", "conditional_wait",
+       metrics.histogram("tetrad_replication_conditional_wait_seconds")}};
   if (call.as_json) {
-    fmt::print("{}\n", json({{"read", figures_of(columns[0].second)},
-                             {"write", figures_of(columns[1].second)},
-                             {"conditional_wait", figures_of(columns[2].second)}})
-                           .dump(2));
+    json out = json::object();
+    for (const Column& column : columns) out[column.name] = figures_of(column.histogram);
+    fmt::print("{}\n", out.dump(2));
     return 0;
   }
   std::string heading = fmt::format("{:<10}", "Percentile"), units = fmt::format("{:<10}", "");
-  for (const auto& [name, histogram] : columns) {
-    heading += fmt::format("{:>19}", name);
+  for (const Column& column : columns) {
+    heading += fmt::format("{:>19}", column.heading);
     units += fmt::format("{:>19}", "(micros)");
   }
   fmt::print("proxy histograms\n{}\n{}\n", heading, units);
@@ -58,8 +76,8 @@ int show_proxy_histograms(AdminClient& node, const Invocation& call) {
                                    {"Min", 0.0},
                                    {"Max", 1.0}}) {
     std::string line = fmt::format("{:<10}", name);
-    for (const auto& [column, histogram] : columns)
-      line += fmt::format("{:>19.2f}", histogram.at_us(part));
+    for (const Column& column : columns)
+      line += fmt::format("{:>19.2f}", column.histogram.at_us(part));
     fmt::print("{}\n", line);
   }
   fmt::print("\n");

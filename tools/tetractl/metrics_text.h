@@ -23,6 +23,10 @@ struct ExportedHistogram {
   /// The bound of the bucket at or below which `part` of all values lies, in microseconds; 0
   /// without values. `part` from 0 to 1; 0 is the least value's bucket.
   double at_us(double part) const;
+  /// The sum of both, of which one may be empty; and the rest, where the other one is a part of it.
+  /// All have the bounds of one node's export.
+  ExportedHistogram with(const ExportedHistogram& other) const;
+  ExportedHistogram without(const ExportedHistogram& part) const;
 };
 
 /// All series of one export. Those of one name with different labels (shards, levels) are added up.
@@ -37,8 +41,8 @@ class MetricsText {
   double sum(std::string_view name) const;
   /// Of how many series of that name the value is not 0: stores with something to do.
   double not_zero(std::string_view name) const;
-  /// Empty: there is none of that name.
-  ExportedHistogram histogram(std::string_view name) const;
+  /// Empty: there is none of that name. With a level (`SERIAL`), only the series of that level.
+  ExportedHistogram histogram(std::string_view name, std::string_view level = {}) const;
 
  private:
   // Names of buckets are kept without "_bucket", those of other lines as they are.
@@ -47,7 +51,8 @@ class MetricsText {
     double not_zero = 0;
   };
   std::map<std::string, Figures, std::less<>> figures_;
-  std::map<std::string, std::map<double, uint64_t>, std::less<>> buckets_;  // by name, by bound
+  // By name, or name and level ("name SERIAL"); by bound.
+  std::map<std::string, std::map<double, uint64_t>, std::less<>> buckets_;
 };
 
 }  // namespace tetrad::tools

@@ -205,21 +205,28 @@ int print_cidr_filtering(const json& answer, const Invocation&) {
   return 0;
 }
 
+// As nodetool shows what a connection without TLS has not.
+std::string tls_text(const json& client, const char* what) {
+  const std::string text = client.value(what, std::string());
+  return text.empty() ? "undefined" : text;
+}
+
 // The default is the sums by user; --all prints these after the connections.
 int print_clients(const json& answer, const Invocation& call) {
   if (call.has("clear-history")) return 0;  // nothing is shown then, as nodetool
   const bool with_options = call.has("client-options") || call.has("metadata");
   const json& clients = answer.at("clients");
   std::map<std::string, uint64_t> by_user, by_version;
-  Lines lines = {{"Address", "SSL", "Version", "User", "Keyspace", "Requests", "Driver-Name",
-                  "Driver-Version"}};
+  Lines lines = {{"Address", "SSL", "Cipher", "Protocol", "Version", "User", "Keyspace", "Requests",
+                  "Driver-Name", "Driver-Version"}};
   if (with_options) lines.front().push_back("Client-Options");
   for (const auto& client : clients) {
     ++by_user[client.at("user")];
     ++by_version[cell_text(client.at("protocol_version"))];
     lines.push_back(
         {fmt::format("/{}:{}", cell_text(client.at("address")), client.at("port").dump()),
-         client.at("encrypted").dump(), client.at("protocol_version").dump(), client.at("user"),
+         client.at("encrypted").dump(), tls_text(client, "cipher_suite"),
+         tls_text(client, "tls_version"), client.at("protocol_version").dump(), client.at("user"),
          client.at("keyspace"), client.at("requests").dump(), client.at("driver_name"),
          client.at("driver_version")});
     if (with_options) lines.back().push_back(options_text(client));

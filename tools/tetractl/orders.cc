@@ -215,10 +215,12 @@ int verify_view(AdminClient& node, const Invocation& call, const std::string& ke
   Progress progress(call.as_json);
   json body = node.patient_fact("/view-verification");
   while (body.at("running").get<bool>()) {
-    progress.tell(
-        fmt::format("compared: {:.1f} % of the base ({} rows), {:.1f} % of the view ({})",
-                    100 * body.at("base_share").get<double>(), body.at("base_rows").dump(),
-                    100 * body.at("view_share").get<double>(), body.at("view_rows").dump()));
+    const double base_share = body.at("base_share"), view_share = body.at("view_share");
+    if (base_share + view_share > 0) {
+      progress.tell(fmt::format(
+          "compared: {:.1f} % of the base ({} rows), {:.1f} % of the view ({})", 100 * base_share,
+          body.at("base_rows").dump(), 100 * view_share, body.at("view_rows").dump()));
+    }
     std::this_thread::sleep_for(kLookAgain);
     body = node.patient_fact("/view-verification");
   }

@@ -264,8 +264,8 @@ std::vector<Verb> client_verbs() {
 std::vector<Verb> figure_verbs() {
   return {
       Verb("proxyhistograms",
-           "Latencies that this node coordinates: reads, writes; CAS Wait: of conditional ones, "
-           "until others of their partition are done")
+           "Latencies that this node coordinates, as nodetool; CAS Wait: how long conditional "
+           "statements wait until others of their partition are done")
           .done_by(show_proxy_histograms),
       Verb("tablehistograms", "Latencies of the reads and writes of a table in the node's stores")
           .also({"cfhistograms"})
