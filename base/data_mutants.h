@@ -266,6 +266,7 @@ struct DataMutants {
   bool batch_done_at_hints = false;     // rule 26: an entry goes when its parts are hints
   bool batch_restamp_unlogged = false;  // rule 26: a new stamp is sent that no entry holds
   bool batch_horizon_past = false;      // rule 18: the horizon passes an entry
+  bool batch_truncated_part = false;    // rule 26: the part of a truncated table counts as written
 
   // Indexes: a claim says that a row may have a value, the row is the truth. A claim is written in
   // its row's batch, by every way in (rule 23).

@@ -36,6 +36,10 @@ struct LoggedStored;
 struct DigestReply;
 struct ChangePlaces;
 
+/// The pause before what was refused for an old map is sent again: a newer one arrives by a heartbeat
+/// or the metadata group, and until then asking is in vain.
+inline constexpr int64_t kNewMapUs = 5'000;
+
 /// Limits of a coordinator; the same on all shards of a node.
 struct CoordinatorOptions {
   /// How long a read waits for all answers before it asks one more replica, and again one more: of
@@ -208,6 +212,9 @@ class CoordinatorImpl final : public Coordinator {
                                   Again& again, Resending& resending);
   Result<void> prepare_newer_times(std::vector<storage::Mutation>& mutations, WriteOptions& options,
                                    Again& again, Resending& resending);
+  Result<bool> prepare_for_truncated(std::vector<storage::Mutation>& mutations,
+                                     const WriteOptions& options, Again& again,
+                                     Resending& resending);
   /// False: the write is acknowledged as it is. True at most once for each time that the stamp was
   /// given anew; `mutations` are back.
   static bool must_heed_marks(std::vector<storage::Mutation>& mutations,

@@ -31,8 +31,7 @@ struct CoordinatorImpl::IncrementTry {
 
 namespace {
 
-// Pauses: for a newer map, and when all have refused.
-constexpr int64_t kNewMapUs = 5'000;
+// When all have refused.
 constexpr int64_t kRefusedPauseUs = 20'000;
 
 // The true mutation is made by the leader; this one adds data, which is all that the checks look

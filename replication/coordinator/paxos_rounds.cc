@@ -30,8 +30,6 @@ namespace {
 
 // Settling is housekeeping: after this it is given up.
 constexpr int64_t kSettleUs = 1'000'000;
-// A newer map arrives by a heartbeat or the metadata group; until then asking again is in vain.
-constexpr int64_t kNewMapUs = 5'000;
 /// How long the last votes are waited for where nothing is won but certainty.
 constexpr int64_t kVotesUs = 20'000;
 

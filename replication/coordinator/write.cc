@@ -7,12 +7,14 @@
 //   3. A logged batch whose entry on the holders is out of date is stored with its holders again
 //      (rule 26).
 //   4. to 6. An attempt.
-//   7. A stale epoch, a date or a stamp that is off: the same mutations are sent again with what is
-//      newer. Merges are idempotent, so members that have them already are not harmed.
+//   7. A stale epoch, a date or a stamp that is off, or one of several tables was truncated: the same
+//      mutations are sent again with what is newer. Merges are idempotent, so members that have them
+//      already are not harmed.
 //   8. Success, but a member has seen a mark that is not below the stamp: stamp above it and send
 //      once more before the client is answered, else a later write could lose against an earlier
 //      one.
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "base/data_mutants.h"
@@ -36,7 +38,8 @@ bool is_for_time(ErrorCode code) {
 Result<void> in_clients_words(Result<void> result, const WriteOptions& options,
                               bool is_of_one_table) {
   const ErrorCode code = result.error().code;
-  // What lists and the like got in another table would be there twice.
+  // One of several tables was dropped. The others may have their parts: what lists and the like got
+  // there would be there twice if the client's statement began anew.
   if (code == ErrorCode::kStaleSchema && !is_of_one_table) {
     base::TimeoutDetail detail{options.level, 0, 1};
     detail.write_type = options.write_type;
@@ -154,6 +157,13 @@ Result<CoordinatorImpl::Resending> CoordinatorImpl::ready_to_send(
   if (is_beyond) resending.kept = mutations;
   resending.heeds_marks = !TETRAD_MUTANT(stale_stamp_acked);
   resending.is_entry_old = options.logged != nullptr;
+  if (are_of_one_table(mutations)) return resending;
+  const MetaSnapshot state = meta_.snapshot();
+  for (const storage::Mutation& mutation : mutations) {
+    const TableInfo* const table = state->table(mutation.incarnation);
+    if (table == nullptr) return fail(ErrorCode::kStaleSchema, kTableGone);
+    resending.tables.emplace(mutation.incarnation, table->id);
+  }
   return resending;
 }
 
@@ -190,6 +200,31 @@ Result<void> CoordinatorImpl::prepare_newer_times(std::vector<storage::Mutation>
       resending.heeds_marks || (again.restamp && !TETRAD_MUTANT(stale_stamp_acked));
   resending.is_entry_old = options.logged != nullptr && !TETRAD_MUTANT(batch_restamp_unlogged);
   return {};
+}
+
+// Step 7, after a TRUNCATE of one of several tables: its part is for the table as it is now. A write
+// that began before the TRUNCATE was answered may take effect after it.
+// False: this node does not know of it yet. Errors: kStaleSchema, the table was dropped.
+Result<bool> CoordinatorImpl::prepare_for_truncated(std::vector<storage::Mutation>& mutations,
+                                                    const WriteOptions& options, Again& again,
+                                                    Resending& resending) {
+  mutations = std::move(again.mutations);
+  const MetaSnapshot state = meta_.snapshot();
+  std::map<TableIncarnation, TableId> tables;
+  bool is_changed = false;
+  for (storage::Mutation& mutation : mutations) {
+    const TableId id = resending.tables.at(mutation.incarnation);
+    const TableInfo* const table = state->table(id);
+    if (table == nullptr) return fail(ErrorCode::kStaleSchema, kTableGone);
+    is_changed |= table->incarnation != mutation.incarnation;
+    mutation.incarnation = table->incarnation;
+    tables.emplace(table->incarnation, id);
+  }
+  resending.tables = std::move(tables);
+  if (!resending.kept.empty()) resending.kept = mutations;
+  // Else a replay would leave that part out.
+  if (is_changed) resending.is_entry_old = options.logged != nullptr;
+  return is_changed;
 }
 
 // Step 8: nothing is looked at where nobody knows a mark that is not below the stamp. Once is
@@ -282,8 +317,18 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
     const ErrorCode code = result.error().code;
     if (code == ErrorCode::kStaleEpoch && reactor_.now_us() < options.deadline.at_us) {
       // Applying twice is harmless; the newer map is on its way here.
-      if (meta_.snapshot()->applied.value == seen) co_await base::sleep_for(reactor_, 5'000);
+      if (meta_.snapshot()->applied.value == seen) co_await base::sleep_for(reactor_, kNewMapUs);
       mutations = std::move(again.mutations);
+      continue;
+    }
+    if (code == ErrorCode::kStaleSchema && !resending.tables.empty() && !again.mutations.empty() &&
+        reactor_.now_us() < options.deadline.at_us) {
+      auto changed = prepare_for_truncated(mutations, options, again, resending);
+      if (!changed) {
+        co_return finished(
+            in_clients_words(std::unexpected(std::move(changed.error())), options, is_of_one));
+      }
+      if (!*changed) co_await base::sleep_for(reactor_, kNewMapUs);
       continue;
     }
     if (!is_for_time(code) || again.mutations.empty())

@@ -2,6 +2,7 @@
 // What one attempt of a write (write_attempt.cc) leaves for the next one (write.cc).
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct CoordinatorImpl::Resending {
   bool heeds_marks = true;
   /// What the holders of a logged batch have is not what is sent next.
   bool is_entry_old = false;
+  /// Whose the mutations' incarnations were at first; empty where all are of one table.
+  std::map<TableIncarnation, TableId> tables;
 };
 
 }  // namespace tetrad::replication

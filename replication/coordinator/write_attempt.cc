@@ -270,6 +270,11 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
     if (is_overload(code) && operation.overload.empty())
       operation.overload =
           fmt::format("{}: {}", meta_.snapshot()->address_of(replica.host), result.error().message);
+    if (TETRAD_MUTANT(batch_truncated_part) && code == ErrorCode::kStaleSchema) {
+      part.on_ack(replica);
+      operation.look_at(index);
+      return;
+    }
     operation.stale_schema |= code == ErrorCode::kStaleSchema;
     operation.stale_epoch |= code == ErrorCode::kStaleEpoch;
     operation.redate |= code == ErrorCode::kRedate;
@@ -482,8 +487,10 @@ Result<void> CoordinatorImpl::outcome_of(const WriteOperation& operation, bool s
     return {};
   }
   // The mutations go back to write(), which decides by time left whether to send them again.
-  if ((operation.stale_epoch || operation.redate || operation.clock) && !operation.stale_schema) {
+  const bool has_gone = operation.stale_schema;
+  if (has_gone || operation.stale_epoch || operation.redate || operation.clock)
     for (const auto& part : operation.parts) again.mutations.push_back(part.mutation);
+  if ((operation.stale_epoch || operation.redate || operation.clock) && !has_gone) {
     if (operation.stale_epoch) return fail(ErrorCode::kStaleEpoch, "the replica set has changed");
     return fail(ErrorCode::kClockOff, "{}", kClockWords);
   }
@@ -525,8 +532,12 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
     co_return std::unexpected(own_write_error(std::move(result.error()), options));
   }
 
-  TETRAD_CO_TRY(const std::shared_ptr<WriteOperation> operation,
-                plan_write(mutations, options, *state));
+  auto planned = plan_write(mutations, options, *state);
+  if (!planned) {
+    again->mutations = std::move(mutations);  // nothing has been sent
+    co_return std::unexpected(std::move(planned.error()));
+  }
+  const std::shared_ptr<WriteOperation> operation = std::move(*planned);
   operation->server_timestamp_us = options.server_timestamp_us;
   operation->format = state->format;
   operation->dated_us = options.dated_us.value_or(0);

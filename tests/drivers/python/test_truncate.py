@@ -12,15 +12,33 @@ from cassandra.query import BatchStatement, BatchType, SimpleStatement
 @pytest.fixture
 def tables(session):
     session.execute("CREATE TABLE truncated (k int PRIMARY KEY, v text)")
+    session.execute("CREATE TABLE kept (k int PRIMARY KEY, l list<int>)")
     session.execute("CREATE TABLE truncated_n (k int PRIMARY KEY, n counter)")
 
 
-def requests(session):
-    """Each kind of request by name."""
+def requests(session, appended):
+    """Each kind of request by name. `appended`: how often to the list of each key."""
     insert = session.prepare("INSERT INTO truncated (k, v) VALUES (?, 'x')")
     insert.consistency_level = ConsistencyLevel.QUORUM
     point = session.prepare("SELECT v FROM truncated WHERE k = ?")
     once = session.prepare("INSERT INTO truncated (k, v) VALUES (?, 'once') IF NOT EXISTS")
+
+    append = session.prepare("UPDATE kept SET l = l + ? WHERE k = ?")
+    append.consistency_level = ConsistencyLevel.QUORUM
+
+    def over_tables(kind):
+        counts = {}
+
+        def run(k):
+            k = k % 10 + (10 if kind == BatchType.LOGGED else 0)
+            both = BatchStatement(kind)
+            both.add(insert, (k,))
+            both.add(append, ([counts.get(k, 0)], k))
+            session.execute(both)
+            counts[k] = counts.get(k, 0) + 1
+            appended[k] = counts[k]
+
+        return run
 
     def batch(k):
         both = BatchStatement(BatchType.LOGGED)
@@ -32,6 +50,8 @@ def requests(session):
         "write": lambda k: session.execute(insert, (k,)),
         "text": lambda k: session.execute(SimpleStatement("INSERT INTO truncated (k, v) VALUES (%d, 'y')" % k)),
         "batch": batch,
+        "logged over tables": over_tables(BatchType.LOGGED),
+        "unlogged over tables": over_tables(BatchType.UNLOGGED),
         "point": lambda k: session.execute(point, (k,)),
         "scan": lambda k: list(session.execute("SELECT * FROM truncated")),
         "count": lambda k: session.execute("SELECT count(*) FROM truncated").one(),
@@ -41,7 +61,7 @@ def requests(session):
 
 
 def test_requests_beside_truncate(session, tables):
-    failed, done, stop = [], {}, threading.Event()
+    failed, done, appended, stop = [], {}, {}, threading.Event()
 
     def run(name, request):
         k = 0
@@ -56,7 +76,7 @@ def test_requests_beside_truncate(session, tables):
                 failed.append((name, type(error).__name__, str(error)))
             k += 1
 
-    threads = [threading.Thread(target=run, args=one) for one in requests(session).items()]
+    threads = [threading.Thread(target=run, args=one) for one in requests(session, appended).items()]
     for thread in threads:
         thread.start()
     for _ in range(8):
@@ -68,6 +88,9 @@ def test_requests_beside_truncate(session, tables):
         thread.join()
     assert not failed, sorted(set((name, text) for name, _, text in failed))
     assert len(done) == len(threads) and min(done.values()) > 10, done
+    # The other table has each part once, though it was sent again with a part for the truncated one.
+    lists = {k: l for k, l in session.execute(SimpleStatement("SELECT k, l FROM kept", consistency_level=ConsistencyLevel.QUORUM))}
+    assert lists == {k: list(range(count)) for k, count in appended.items()}
     # What begins after a TRUNCATE has ended is there, whichever node it goes to.
     for k in range(20):
         session.execute("TRUNCATE truncated")

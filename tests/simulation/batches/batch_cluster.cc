@@ -13,6 +13,7 @@ namespace {
 using Outcome = LoggedBatch::Outcome;
 
 constexpr int64_t kOperationUs = 2'000'000;
+constexpr int kDeafSteps = 5;
 constexpr int kGroups = 4;
 constexpr int kTables = 2;
 /// A deletion comes so much later than the batch that its timestamp is later, too.
@@ -106,14 +107,15 @@ Task<void> run_delete(SimNode* node, LoggedBatch* batch) {
   batch->is_deleted = result.has_value();
 }
 
-Task<void> run_truncate(SimNode* node) {
+Task<void> run_truncate(SimNode* node, std::optional<base::MonotonicUs>* at_us) {
+  World* const world = &node->world();
   replication::SchemaChange change;
   change.expected = node->state()->schema_version;
   for (const auto& [id, table] : node->state()->tables)
     if (table->name == "t1") change.truncated_tables.push_back(id);
   const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
   auto result = co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
-  (void)result;
+  if (result) *at_us = world->now_us();
 }
 
 /// Clustering keys and their values.
@@ -239,6 +241,7 @@ std::string BatchCluster::run() {
     if (random_.one_in(2)) fault();
     if (profile_.splits && random_.one_in(15)) split();
     if (step == truncate_at) truncate();
+    if (step == truncate_at + kDeafSteps) cluster_.network().hear_all();
     for (int i = 0; i < 3; ++i) {
       start_batch();
       if (profile_.purges) start_delete();
@@ -408,11 +411,16 @@ void BatchCluster::truncate() {
   SimNode* const via = random_ready_node(&index);
   if (via == nullptr) return;
   truncated_ = true;
-  via->spawn(run_truncate(via));
+  // Batches of one that does not hear of it begin with the table as it was.
+  size_t deaf = 0;
+  SimNode* const other = random_ready_node(&deaf);
+  if (other != nullptr && deaf != index) cluster_.network().set_deaf(other->endpoint(), true);
+  via->spawn(run_truncate(via, &truncated_us_));
 }
 
 void BatchCluster::heal() {
   cluster_.network().mend_all();
+  cluster_.network().hear_all();
   cluster_.network().options = NetworkOptions();
   for (size_t i = 0; i < cluster_.size(); ++i)
     if (!cluster_[i].is_up() && lost_ != i) cluster_[i].start();
@@ -495,9 +503,13 @@ std::string BatchCluster::check_group(int group) {
   }
   for (const auto& batch : batches_) {
     if (batch->group != group) continue;
+    const bool must = batch->outcome == Outcome::kAcknowledged || batch->outcome == Outcome::kTold;
+    // Its node may not have heard of the TRUNCATE when it began.
+    const bool is_after = batch->outcome == Outcome::kAcknowledged && truncated_us_ &&
+                          batch->begun_us > *truncated_us_;
     size_t counted = 0, present = 0;
     for (size_t i = 0; i < held.size(); ++i) {
-      if (batch->incarnations[i] != now[i % kTables]) continue;  // its table was truncated
+      if (batch->incarnations[i] != now[i % kTables] && !is_after) continue;
       ++counted;
       present += held[i].contains(own_row(batch->number)) ? 1 : 0;
     }
@@ -510,7 +522,6 @@ std::string BatchCluster::check_group(int group) {
       continue;
     }
     if (batch->is_delete_begun) continue;
-    const bool must = batch->outcome == Outcome::kAcknowledged || batch->outcome == Outcome::kTold;
     if (present != 0 && present != counted) return text;
     if (must && present != counted) return text;
     if (batch->outcome == Outcome::kNothing && present != 0) return text;

@@ -82,7 +82,8 @@ class BatchCluster {
   std::vector<std::unique_ptr<LoggedBatch>> batches_;
   std::optional<size_t> lost_;
   bool truncated_ = false;
-  uint64_t replayed_ = 0, restored_ = 0;  // of lives that have ended
+  std::optional<base::MonotonicUs> truncated_us_;  // when it was answered
+  uint64_t replayed_ = 0, restored_ = 0;           // of lives that have ended
 };
 
 }  // namespace tetrad::simulation

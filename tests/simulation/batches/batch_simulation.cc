@@ -3,7 +3,7 @@
 // isolated and paused, one lost for ever with a coordinator at the same moment, power cuts, clocks
 // that step, splits, tablets that grow, a truncated table, and deletions that are purged. In the
 // end each batch must be on all of its partitions or on none; on all when it was acknowledged or
-// told to be written later; on none when it was refused, or deleted. Of what all batches of a group
+// told to be written later, also on a table that was truncated before it began; on none when it was refused, or deleted. Of what all batches of a group
 // write, the same one's must be the newest everywhere.
 //
 // usage: batch_simulation [--seeds A..B] [--mutant NAME] [--verbose]
@@ -22,6 +22,7 @@ constexpr NamedMutant kMutants[] = {
     TETRAD_MUTANT_ROW(batch_done_at_hints),
     {"batch_restamp_unlogged", &base::DataMutants::batch_restamp_unlogged, 0, 265},
     TETRAD_MUTANT_ROW(batch_horizon_past),
+    TETRAD_MUTANT_ROW(batch_truncated_part),
 };
 
 struct Totals {
