@@ -373,7 +373,28 @@ class DescribeStatement final : public Statement {
     return {};
   }
 
-  /// DESCRIBE CLUSTER: one row, and for a keyspace of users also which node owns which tokens
+  /// The nodes that have rows of the keyspace at a token; in an empty keyspace the token's own.
+  static std::set<std::string> owners_at(const replication::MetaState& meta,
+                                         const KeyspaceSchema& keyspace, int64_t token,
+                                         HostId owner) {
+    const auto endpoint = [&](HostId host) {
+      const auto found = meta.nodes.find(host);
+      return found == meta.nodes.end()
+                 ? host.to_string()
+                 : fmt::format("/{}:{}", found->second.address, found->second.internode_port);
+    };
+    std::set<std::string> out;
+    for (const auto& [name, schema] : keyspace.tables) {
+      const replication::TableInfo* const table = meta.table(schema->id);
+      if (table == nullptr) continue;
+      for (const auto& replica : table->tablets.find({token, 0}).replicas)
+        out.insert(endpoint(replica.host));
+    }
+    if (out.empty()) out.insert(endpoint(owner));
+    return out;
+  }
+
+  /// DESCRIBE CLUSTER: one row, and for a keyspace of users also which nodes have which tokens
   /// (range_ownership).
   Result<StatementResult> describe_cluster(ExecuteContext& context) const {
     const replication::MetaSnapshot meta = context.meta.snapshot();
@@ -395,9 +416,9 @@ class DescribeStatement final : public Statement {
       for (const auto& [host, node] : meta->nodes) {
         if (node.state != replication::NodeState::kNormal) continue;
         for (const int64_t token : node.tokens) {
-          const std::string endpoint = fmt::format("/{}:{}", node.address, node.internode_port);
-          const BytesView one[] = {endpoint};
-          ownership[std::to_string(token)] = join_list(one);
+          const auto owners = owners_at(*meta, *keyspace, token, host);
+          const std::vector<BytesView> endpoints(owners.begin(), owners.end());
+          ownership[std::to_string(token)] = join_list(endpoints);
         }
       }
       std::vector<std::pair<BytesView, BytesView>> entries(ownership.begin(), ownership.end());

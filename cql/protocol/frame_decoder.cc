@@ -289,7 +289,7 @@ Incoming FrameDecoder::next_in_payload() {
   const BytesView body = payload_.substr(kEnvelopeHeaderBytes, body_bytes);
   payload_.remove_prefix(kEnvelopeHeaderBytes + body_bytes);
   if (auto trouble = check_header(header)) return refuse_bad(header, std::move(*trouble));
-  if (body_bytes > body_bytes_max()) return refuse_oversize(header, body_bytes);
+  if (body_bytes > body_bytes_max()) return refuse_oversize_message(header, body_bytes);
   consecutive_bad_ = 0;
   Incoming incoming;
   incoming.kind = Incoming::Kind::kEnvelope;
@@ -317,7 +317,7 @@ Incoming FrameDecoder::take_large_part(BytesView payload) {
     if (auto trouble = check_header(header)) {
       refusal = refuse_bad(header, std::move(*trouble));
     } else if (static_cast<uint32_t>(header.body_bytes) > body_bytes_max()) {
-      refusal = refuse_oversize(header, static_cast<uint32_t>(header.body_bytes));
+      refusal = refuse_oversize_message(header, static_cast<uint32_t>(header.body_bytes));
     }
     large_.discard = refusal.kind != Incoming::Kind::kNeedMore;
   }
@@ -381,6 +381,14 @@ Incoming FrameDecoder::refuse_oversize(const EnvelopeHeader& header, uint64_t le
   return refuse(header, {ErrorCode::kInvalid,
                          fmt::format("Request is too big: length {} exceeds maximum allowed "
                                      "length {}.",
+                                     length, body_bytes_max())});
+}
+
+// Cassandra says it in other words of what comes in segments.
+Incoming FrameDecoder::refuse_oversize_message(const EnvelopeHeader& header, uint64_t length) {
+  return refuse(header, {ErrorCode::kInvalid,
+                         fmt::format("CQL Message of size {} bytes exceeds allowed maximum of {} "
+                                     "bytes",
                                      length, body_bytes_max())});
 }
 

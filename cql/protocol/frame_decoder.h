@@ -116,6 +116,7 @@ class FrameDecoder {
   /// refuse(), or fatal() for the second one in a row.
   Incoming refuse_bad(const EnvelopeHeader& header, Error error);
   Incoming refuse_oversize(const EnvelopeHeader& header, uint64_t length);
+  Incoming refuse_oversize_message(const EnvelopeHeader& header, uint64_t length);
   Incoming refuse_version(BytesView bytes);
   /// kFatal: gives back all buffers and drops what comes.
   Incoming fatal(const EnvelopeHeader& header, Error error);

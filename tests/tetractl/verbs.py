@@ -775,7 +775,7 @@ def words_of_nodetool():
     words = [line for line in listed if not line.startswith("#")]
     check("nodetool's words were recorded", len(words) == 149 and "status" in words)
     for word in words:
-        done = tetractl("help", *([word] if word != "help" else []))
+        done = tetractl("help", word)
         known = done.returncode == 0 and done.stdout.startswith("tetractl ")
         said = re.fullmatch(r"tetractl: %s: \S.*\n" % word, done.stdout + done.stderr) and done.returncode in (0, 1)
         if said:  # also where a program reads the answer

@@ -178,6 +178,20 @@ def test_a_node_that_was_plain_is_encrypted_as_it_goes(tmp_path):
         node.stop()
 
 
+def test_the_audit_log_is_no_file_to_be_encrypted(tmp_path):
+    keys = tmp_path / "keys"
+    write_keys(keys, key_line("k"))
+    node = Node(tmp_path, ADDRESS, "--disk-encryption-key-file", keys, "--audit-log-enabled", "true")
+    try:
+        rows = Rows()
+        rows.write(range(10))
+        rows.close()
+        wait_until("the log has the statements", lambda: files_with(node.folder / "data" / "audit", "hidden_table"))
+        assert keys_in_use() == ("new files: key k", {"key k"})
+    finally:
+        node.stop()
+
+
 def session_at(address, level):
     """Of a driver that asks this node only."""
     profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy([address]), consistency_level=level)

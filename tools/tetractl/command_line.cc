@@ -187,7 +187,7 @@ std::optional<Said> Reader::read() {
   }
   // --version and --help go before every other complaint.
   if (call_.has("version")) return Said{std::string("tetractl ") + TETRAD_VERSION, 0};
-  if (asks_help_ && !arguments_.empty() && call_.verb == nullptr) {
+  if (asks_help_ && !arguments_.empty() && arguments_.front() != "help" && call_.verb == nullptr) {
     if (auto said = take_verb(arguments_.front())) return said;
   }
   if (asks_help_ || call_.has("help"))

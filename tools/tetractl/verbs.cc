@@ -326,6 +326,8 @@ std::vector<Verb> verbs_of_no_node() {
   };
 }
 
+constexpr std::string_view kNoBackups = "there are no incremental backups";
+
 /// Orders that a node carries out by itself, or does not know.
 /// The last member: what the word is for is the case anyway, so a script that says it goes on.
 std::vector<OtherWord> orders_without_a_verb() {
@@ -334,7 +336,6 @@ std::vector<OtherWord> orders_without_a_verb() {
   constexpr std::string_view kRolesAtOnce =
       "a change of roles, rights and groups is in force on all nodes at once";
   constexpr std::string_view kRaft = "metadata goes through the metadata group, there is no gossip";
-  constexpr std::string_view kNotBuilt = "this is not built";
   constexpr std::string_view kRepairs = "a node repairs all the time, by itself";
   return {
       {"bootstrap", "a node that starts joins by itself and goes on where it was", true},
@@ -382,7 +383,7 @@ std::vector<OtherWord> orders_without_a_verb() {
       {"join", "a node that starts joins by itself", false},
       {"move", "tokens are fixed when a node joins; data moves by physical partition", false},
       {"stopdaemon", "end the process of the node with SIGTERM", false},
-      {"enablebackup", kNotBuilt, false},
+      {"enablebackup", kNoBackups, false},
       {"profileload", "tetractl toppartitions tells which partition keys get most work", false},
   };
 }
@@ -391,6 +392,8 @@ std::vector<OtherWord> orders_without_a_verb() {
 /// Questions and settings that have another place here, or none.
 std::vector<OtherWord> settings_without_a_verb() {
   constexpr std::string_view kPaced = "the node paces compactions, streams and hints by itself";
+  constexpr std::string_view kCompactors =
+      "option background_threads, read at the start of the node; system_views.settings has it";
   constexpr std::string_view kProtocols = "versions 3 to 5 of the protocol are always spoken";
   constexpr std::string_view kNoColumnIndex = "files have an index of all rows, in blocks";
   constexpr std::string_view kGuardrails =
@@ -400,7 +403,7 @@ std::vector<OtherWord> settings_without_a_verb() {
   constexpr std::string_view kAudit = "options audit_log_*, read at the start of the node";
   return {
       {"setcompactionthroughput", kPaced, true},
-      {"setconcurrentcompactors", kPaced, true},
+      {"setconcurrentcompactors", kCompactors, false},
       {"setstreamthroughput", kPaced, true},
       {"setinterdcstreamthroughput", kPaced, true},
       {"sethintedhandoffthrottlekb", kPaced, true},
@@ -416,13 +419,13 @@ std::vector<OtherWord> settings_without_a_verb() {
       {"reloadtriggers", "there are no triggers", true},
       {"forcecompact", "tetractl compact does all of the node", false},
       {"invalidatejmxpermissionscache", "there is no JMX", true},
-      {"disablebackup", "there are no incremental backups", true},
+      {"disablebackup", kNoBackups, true},
       {"statusbackup", "not running: there are no incremental backups", true},
       {"disableoldprotocolversions", kProtocols, false},
       {"enableoldprotocolversions", kProtocols, true},
       {"disablehintsfordc", "hints are always kept", false},
       {"getcompactionthroughput", kPaced, false},
-      {"getconcurrentcompactors", "background_threads, see conf/README.md", false},
+      {"getconcurrentcompactors", kCompactors, false},
       {"getcompactionthreshold", kPaced, false},
       {"getbatchlogreplaythrottle", kPaced, false},
       {"getconcurrentviewbuilders", kPaced, false},

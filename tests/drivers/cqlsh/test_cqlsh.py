@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cqlsh from PyPI, unmodified: what people type into it and what they see.
 import csv
+import os
+import re
 import signal
 import threading
 
@@ -112,6 +114,10 @@ def test_describe_of_everything_there_is(shell, keyspace):
     assert "CREATE KEYSPACE" in only and "CREATE TABLE" not in only
     cluster = shell("DESCRIBE CLUSTER\n").out
     assert "Cluster: " in cluster and "Partitioner: Murmur3Partitioner" in cluster and "Snitch: " in cluster
+    # Each token's range with the nodes that have rows of it, all of them.
+    owned = re.findall(r"^ +-?\d+ +(\[.*\])$", shell("USE %s;\nDESCRIBE CLUSTER\n" % keyspace).out, re.M)
+    replicas = min(4, len(os.environ.get("TETRAD_TEST_HOSTS", "127.0.0.1").split(",")))
+    assert owned and all(len(set(re.findall(r"/[\d.]+:\d+", one))) == replicas for one in owned), owned
     assert "CREATE TABLE system.local (" in shell("DESCRIBE TABLE system.local\n").out
     shell("USE %s;\nDESC TYPES\nDESC FUNCTIONS\nDESC AGGREGATES\n" % keyspace)
 

@@ -308,6 +308,8 @@ TEST_CASE("an oversize message of several segments is refused once and dropped")
   REQUIRE(all.size() == 2);
   CHECK(all[0].kind == Kind::kRefused);
   CHECK(all[0].error.code == ErrorCode::kInvalid);
+  CHECK(all[0].error.message ==
+        "CQL Message of size 900000 bytes exceeds allowed maximum of 200000 bytes");
   CHECK(all[1].envelope.stream() == 3);
 }
 
