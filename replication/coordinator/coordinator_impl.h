@@ -253,6 +253,8 @@ class CoordinatorImpl final : public Coordinator {
   /// Whether enough of the set are live. Errors: kUnavailable, with the group that lacks most.
   Result<void> check_enough(const std::vector<StoreAddress>& set, ConsistencyLevel level,
                             const Need& need) const;
+  /// Whether enough of the live ones are not known to be full. Errors: kOverloaded.
+  Result<void> check_not_full(const std::vector<StoreAddress>& set, const Need& need) const;
 
   /// `command` names one partition.
   Task<Result<storage::ReadResult>> read_partition(storage::ReadCommand command,

@@ -143,8 +143,11 @@ Result<CoordinatorImpl::PaxosRun::PlanPtr> CoordinatorImpl::PaxosRun::make_plan(
       TETRAD_TRY_VOID(self.check_enough(*set, serial_level, plan->deciding(*set)));
       // The commit needs the level's number, too: better Unavailable now than a decision that
       // cannot be committed.
-      if (statement != nullptr)
-        TETRAD_TRY_VOID(self.check_enough(*set, commit_level, levels.writing(commit_level, *set)));
+      if (statement == nullptr) continue;
+      TETRAD_TRY_VOID(self.check_enough(*set, commit_level, levels.writing(commit_level, *set)));
+      // A store without a byte left can promise nothing. It says so when it is asked, but then
+      // nobody can tell the client any more that nothing was proposed.
+      TETRAD_TRY_VOID(self.check_not_full(*set, plan->deciding(*set)));
     }
   }
   if (TETRAD_MUTANT(lwt_one_tally)) {

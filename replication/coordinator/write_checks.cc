@@ -87,4 +87,21 @@ Result<void> CoordinatorImpl::check_enough(const std::vector<StoreAddress>& set,
             base::UnavailableDetail{level, unmet->count, std::popcount(live & unmet->members)}));
 }
 
+Result<void> CoordinatorImpl::check_not_full(const std::vector<StoreAddress>& set,
+                                             const Need& need) const {
+  if (meta_.store_troubles().empty()) return {};
+  const auto is_full = [this](const StoreAddress& replica) {
+    return meta_.state_of(replica) == storage::StoreState::kFull;
+  };
+  if (need.is_met_by(members_that(set, [&](const StoreAddress& replica) {
+        return meta_.is_replica_live(replica) && !is_full(replica);
+      })))
+    return {};
+  const auto found = std::ranges::find_if(set, is_full);
+  if (found == set.end()) return {};
+  return fail(ErrorCode::kOverloaded,
+              "Replicas take no more writes at the moment; try again (store {} of {} is full)",
+              found->store, meta_.snapshot()->address_of(found->host));
+}
+
 }  // namespace tetrad::replication

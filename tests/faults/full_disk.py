@@ -128,6 +128,12 @@ def main(node, disk):
           "code=1001" in reason and "full" in reason and str(disk) not in reason, reason)
     check("the node runs on", node.runs(), node.said()[-2000:])
     check("/health says that the disk is full", wait_for(lambda: "full" in node.health(), 20), node.health())
+    for statement in "INSERT INTO filled.t (k, v) VALUES (-1, 'x') IF NOT EXISTS", "DELETE FROM filled.t WHERE k = 1 IF EXISTS":
+        try:
+            refused = "taken: %s" % (session.execute(statement).one(),)
+        except Exception as error:
+            refused = str(error)
+        check("nothing is unknown of %s IF" % statement[:6], "code=1001" in refused and "is full" in refused, refused)
     status = subprocess.run([BINARIES + "/tetractl", "-h", HOST, "status"], capture_output=True, text=True, timeout=30)
     check("tetractl status says so", re.search(r"\b0 full\b", status.stdout) is not None, status.stdout + status.stderr)
     check("every acknowledged row is read", not missing(session, acked), str(missing(session, acked)[:5]))
