@@ -29,6 +29,7 @@ MembershipOptions membership_options(const NodeOptions& options,
   membership.start_numbers_rise = options.start_number != 0;
   membership.nonce = options.nonce;
   membership.is_open = options.is_open;
+  membership.shows_masked = options.shows_masked;
   membership.whole = environment.whole;
   return membership;
 }

@@ -81,7 +81,9 @@ struct NodeOptions {
   uint64_t start_number = 0;
   /// Random, of this life alone; 0: other nodes do not know its lives apart by it.
   uint64_t nonce = 0;
-  bool is_open = false;  // it asks clients for no password, and tells the others
+  // What it tells the others of itself: it asks clients for no password, and shows values of masked
+  // columns.
+  bool is_open = false, shows_masked = false;
   /// The newest that this node reads; tests make an older program of it.
   ClusterFormat format = kFormatNewest;
   std::vector<Endpoint> seeds;

@@ -48,6 +48,7 @@ replication::NodeOptions NodeImpl::node_options() {
   out.nonce = shards_[0]->random.next() | 1;
   out.store_lost = [this](uint32_t store) { store_lost(store); };
   out.is_open = !has_authentication(options_);
+  out.shows_masked = !options_.dynamic_data_masking_enabled;
   out.seeds = seeds_;
   out.found = options_.found;
   out.voter_away_us = static_cast<int64_t>(options_.replace_after_s) * 1'000'000;

@@ -33,6 +33,16 @@ std::string open_door(const std::string& who, const cql::RoleSet& roles) {
          " asks nobody for a password, though a superuser of the cluster has one: who reaches it "
          "may do everything (option authenticator, the same for all nodes)";
 }
+
+/// A table of users with a masked column; empty: there is none.
+std::string masked_table(const cql::SchemaSnapshot& schema) {
+  for (const auto& [name, keyspace] : schema.keyspaces())
+    for (const auto& [table_name, table] : keyspace->tables)
+      for (const auto& column : table->columns())
+        if (column.mask != nullptr) return fmt::format("{}.{}", name, table_name);
+  return {};
+}
+
 }  // namespace
 
 std::string NodeImpl::health() const {
@@ -97,6 +107,19 @@ std::vector<std::string> NodeImpl::complaints(bool of_all) const {
   if (of_all)
     for (const HostId host : node_->membership().open_hosts())
       tell_open(node_->meta().snapshot()->address_of(host));
+  std::vector<std::string> unmasking;
+  if (!options_.dynamic_data_masking_enabled) unmasking.emplace_back("this node");
+  if (of_all)
+    for (const HostId host : node_->membership().unmasking_hosts())
+      unmasking.push_back(node_->meta().snapshot()->address_of(host));
+  if (const auto table = unmasking.empty() ? "" : masked_table(*processor->schema());
+      !table.empty())
+    for (const std::string& who : unmasking)
+      lines.push_back(
+          fmt::format("{} shows the values of masked columns, as of {}, to every role "
+                      "that may read them (option dynamic_data_masking_enabled, the "
+                      "same for all nodes)",
+                      who, table));
   for (const auto& [key, object] : processor->schema()->unreadable())
     lines.push_back(
         fmt::format("the schema of {} does not read: {}", object.title(), object.reason));

@@ -26,7 +26,8 @@ bool differs(const TableOptions& a, const TableOptions& b) {
 constexpr std::string_view kOneStore =
     "all tables of a shard share one store, which compacts, compresses and caches by itself";
 constexpr std::string_view kOwnReads =
-    "the coordinator asks a further replica after 30 ms, and reads repair what differs";
+    "the coordinator asks a further replica when 99 in 100 reads would have had their answers, and "
+    "reads repair what differs";
 constexpr std::string_view kNoSnapshots = "snapshots are taken by order: tetractl snapshot";
 
 // The order of the table is that of the names in the warning. An option that gets an effect leaves

@@ -23,7 +23,7 @@ constexpr uint8_t kHeartbeatFormat = 1;
 constexpr uint32_t kStoresTold = 255;  // a byte counts them
 constexpr int64_t kNotTold = std::numeric_limits<int64_t>::min();
 // The bits of a heartbeat's last byte before the facts.
-constexpr uint8_t kIsDrained = 1, kEnds = 2, kIsOpen = 4, kTakesNoClients = 8;
+constexpr uint8_t kIsDrained = 1, kEnds = 2, kIsOpen = 4, kTakesNoClients = 8, kShowsMasked = 16;
 }  // namespace
 
 Membership::Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock,
@@ -95,6 +95,7 @@ Bytes Membership::heartbeat(const Host& to) const {
   writer.i64(batches.floor_us.value_or(kNotTold));
   writer.u8(static_cast<uint8_t>((batches.is_drained ? kIsDrained : 0) | (ends_ ? kEnds : 0) |
                                  (options_.is_open ? kIsOpen : 0) |
+                                 (options_.shows_masked ? kShowsMasked : 0) |
                                  (clientless_.contains(rpc_.self()) ? kTakesNoClients : 0)));
   if (options_.nonce != 0) put_facts(writer, {options_.nonce, facts_, to.life_before});
   return body;
@@ -309,7 +310,8 @@ struct Membership::Heartbeat {
   base::MonotonicUs sent_us = 0;
   std::vector<storage::StoreState> stores;
   int64_t batch_floor_us = kNotTold;
-  bool is_drained = false, ends = false, is_open = false, takes_clients = true;
+  bool is_drained = false, ends = false, is_open = false, shows_masked = false,
+       takes_clients = true;
   FactsTold facts;
 };
 
@@ -349,6 +351,7 @@ std::optional<Membership::Heartbeat> Membership::read_heartbeat(BytesView body) 
   heard.is_drained = (bits & kIsDrained) != 0;
   heard.ends = (bits & kEnds) != 0;
   heard.is_open = (bits & kIsOpen) != 0;
+  heard.shows_masked = (bits & kShowsMasked) != 0;
   heard.takes_clients = (bits & kTakesNoClients) == 0;
   heard.facts = read_facts(in);
   return heard;
@@ -368,6 +371,7 @@ bool Membership::note_progress(Host& host, const Heartbeat& heard) {
     host.batch_floor_us = heard.batch_floor_us;
   host.is_drained = heard.is_drained;
   host.is_open = heard.is_open;
+  host.shows_masked = heard.shows_masked;
   return started_anew;
 }
 
@@ -483,6 +487,13 @@ std::vector<HostId> Membership::open_hosts() const {
   for (const auto& [host, entry] : hosts_)
     if (entry.live && entry.is_open) open.push_back(host);
   return open;
+}
+
+std::vector<HostId> Membership::unmasking_hosts() const {
+  std::vector<HostId> unmasking;
+  for (const auto& [host, entry] : hosts_)
+    if (entry.live && entry.shows_masked) unmasking.push_back(host);
+  return unmasking;
 }
 
 std::vector<HostId> Membership::live_hosts() const {

@@ -46,6 +46,7 @@ struct MembershipOptions {
   uint64_t start_number = 0;
   uint64_t nonce = 0;    // of this life alone; 0: what it tells of its stores is compared by nobody
   bool is_open = false;  // it asks clients for no password
+  bool shows_masked = false;        // it shows values of masked columns as they are
   bool start_numbers_rise = false;  // each is above those of all lives before
   /// By store number: whole_to_compare(); shorter: of the others nothing is compared.
   std::vector<uint64_t> whole = {};
@@ -140,6 +141,8 @@ class Membership {
   /// Ascending, without self: live nodes that ask clients for no password. One of an earlier program
   /// does not say so.
   std::vector<HostId> open_hosts() const;
+  /// The same, of those that show values of masked columns.
+  std::vector<HostId> unmasking_hosts() const;
   /// With self. A silent node keeps its last report.
   const FillingDisks& filling_disks() const { return filling_disks_; }
   /// With self; as filling_disks().
@@ -160,7 +163,7 @@ class Membership {
     bool clock_refused = false;  // said so once
     std::optional<int64_t> batch_floor_us;
     bool is_drained = false;
-    bool is_open = false;
+    bool is_open = false, shows_masked = false;
     base::MonotonicUs sent_us = 0, came_us = 0;  // its last heartbeat: by its count, and by ours
     base::MonotonicUs copy_said_us = 0;          // of is_of_copy(); 0: never
     LifeHeard life, life_before;

@@ -101,6 +101,17 @@ def main():
     check(name == "eve" and gets_in("eve", password) and gets_in("bob", "from a file"), "another role is made a superuser")
     check(says("eve", password, "CREATE ROLE who") == "", "and has a superuser's rights")
     node.stop()
+    again("bob", "--dynamic-data-masking-enabled", "true")
+    wait_until("a login", lambda: gets_in("eve", password))
+    for statement in ("CREATE KEYSPACE hides WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+                      "CREATE TABLE hides.t (k int PRIMARY KEY, v text MASKED WITH DEFAULT)"):
+        check(says("eve", password, statement) == "", statement)
+    unmasked = "shows the values of masked columns, as of hides.t, to every role that may read them"
+    check(unmasked not in tetractl("-h", ADDRESS, "status"), "a node that masks is warned of")
+    node.stop()
+    again("bob")
+    wait_until("status tells that nothing is masked", lambda: "WARNING: this node " + unmasked in tetractl("-h", ADDRESS, "status"))
+    node.stop()
     node.options = ()
     node.start()
     wait_until("a warning", lambda: "asks nobody for a password" in node.log())

@@ -41,7 +41,9 @@ TEST_CASE_METHOD(Fixture, "options that change nothing are named in one warning"
            "{'class': 'LeveledCompactionStrategy'} AND speculative_retry = 'NEVER' AND comment = "
            "'d'") ==
       "ok\nwarning: compaction, compression, speculative_retry have no effect in Tetrad: " + store +
-          "; the coordinator asks a further replica after 30 ms, and reads repair what differs");
+          "; the coordinator asks a further replica when 99 in 100 reads would have had their "
+          "answers, "
+          "and reads repair what differs");
   CHECK(told("ALTER TABLE ks.plain WITH incremental_backups = false") ==
         "ok\nwarning: incremental_backups has no effect in Tetrad: snapshots are taken by order: "
         "tetractl snapshot");

@@ -88,15 +88,21 @@ TEST_CASE("a node alone whose seeds are of another cluster is not ready, and say
   CHECK(warnings().size() == 1);
 }
 
-TEST_CASE("nodes tell one another that they ask clients for no password") {
+TEST_CASE("nodes tell one another that they ask clients for no password, or mask nothing") {
   tests::AdminNode node(3);
   const auto open = [&] { return node.cluster[0].node().membership().open_hosts(); };
+  const auto unmasking = [&] { return node.cluster[0].node().membership().unmasking_hosts(); };
   CHECK(open().empty());
+  CHECK(unmasking().empty());
+  node.cluster[1].options().shows_masked = true;
+  node.cluster[1].kill();
+  node.cluster[1].start();
   node.cluster[2].options().is_open = true;
   node.cluster[2].kill();
   node.cluster[2].start();
   node.cluster.world().run_for(10'000'000);
   CHECK(open() == std::vector<HostId>{node.cluster[2].node().self()});
+  CHECK(unmasking() == std::vector<HostId>{node.cluster[1].node().self()});
   node.cluster[2].kill();
   node.cluster.world().run_for(30'000'000);
   CHECK(open().empty());
