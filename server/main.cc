@@ -23,7 +23,8 @@ const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000,muzzy_deca
 
 namespace {
 
-/// Says why the program ends, a line for each reason. 2: as it is configured it cannot run.
+/// Says why the program ends, a line for each reason. 2: as it is configured it cannot run; 1: what
+/// is in the way may pass, as an address that is not up yet. The service manager tries again then.
 int ended_by(const tetrad::Error& error, const std::string& hint = "") {
   std::istringstream lines(error.message + hint);
   for (std::string line; std::getline(lines, line);)

@@ -328,7 +328,7 @@ Result<void> NodeImpl::open_transports() {
     auto transport = replication::TcpTransport::open(shard->reactor.context(), shard->reactor,
                                                      std::move(options), logger_.named("rpc"));
     if (!transport) {
-      return fail(ErrorCode::kConfig,
+      return fail(ErrorCode::kIo,
                   "cannot listen for nodes on {}:{}: {} (options listen_address, internode_port)",
                   addresses_.listen, options_.internode_port, transport.error().message);
     }

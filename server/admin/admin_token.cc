@@ -24,7 +24,7 @@ constexpr size_t kDigits = 64;
 using base::OpenFile;
 
 std::unexpected<Error> cannot(const char* what, const std::string& path) {
-  return fail(ErrorCode::kConfig, "cannot {} {}: {}", what, path, std::strerror(errno));
+  return fail(ErrorCode::kIo, "cannot {} {}: {}", what, path, std::strerror(errno));
 }
 
 Result<std::string> read_token(const OpenFile& file, const std::string& path) {

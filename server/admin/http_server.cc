@@ -365,7 +365,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::open(asio::io_context& io,
   if (!error) server->acceptor.bind(endpoint, error);
   if (!error) server->acceptor.listen(128, error);
   if (error)
-    return fail(ErrorCode::kConfig,
+    return fail(ErrorCode::kIo,
                 "cannot listen for admin requests on {}:{}: {} (options admin_address, admin_port)",
                 address, port, error.message());
   server->accept();

@@ -29,7 +29,7 @@ void adopt(const Listener::Shard& shard, Accepted accepted) {
 
 std::unexpected<Error> cannot_listen(const std::string& address, uint16_t port,
                                      const boost::system::error_code& error) {
-  return fail(ErrorCode::kConfig,
+  return fail(ErrorCode::kIo,
               "cannot listen for clients on {}:{}: {} (options rpc_address, native_port)", address,
               port, error.message());
 }

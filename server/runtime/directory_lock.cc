@@ -24,7 +24,7 @@ Result<void> make_folders(const fs::path& folder) {
   TETRAD_TRY_VOID(make_folders(folder.parent_path()));
   fs::create_directory(folder, error);
   if (error)
-    return fail(ErrorCode::kConfig, "cannot make the data directory {}: {}{}", folder.string(),
+    return fail(ErrorCode::kIo, "cannot make the data directory {}: {}{}", folder.string(),
                 error.message(), read_only_hint(error.value()));
   return sync_folder(folder.parent_path().string());
 }
@@ -41,11 +41,11 @@ Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
   DirectoryLock lock;
   lock.file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock.file_ < 0)
-    return fail(ErrorCode::kConfig, "cannot write in the data directory {}: {}{}", directory,
+    return fail(ErrorCode::kIo, "cannot write in the data directory {}: {}{}", directory,
                 std::strerror(errno), read_only_hint(errno));
   // `lock` closes the file when it is destroyed here.
   if (::flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
-    return fail(ErrorCode::kConfig, "the data directory {} is in use by another tetrad", directory);
+    return fail(ErrorCode::kIo, "the data directory {} is in use by another tetrad", directory);
   }
   return lock;
 }

@@ -464,13 +464,16 @@ def register_again_and_again(_):
 
 @case
 def refuses_to_start(node):
-    """a second node on the same data, a public address, unknown options, bad values: one line, exit code 2"""
-    for arguments, words in (((), "in use"), (("--listen-address", "0.0.0.0"), "listen_address"), (("--listen-address", "192.0.2.1"), "insecure-listen"),
+    """a public address, unknown options, bad values: one line, exit code 2; what may pass, as a second node on the same data: 1"""
+    taken = ("--data-directory", f"{node.folder}/other", "--native-port", "9142", "--internode-port", "7100", "--log-level", "error")
+    for arguments, words in (((), "in use"), (taken, "cannot listen for admin requests"), (("--data-directory", "/proc/none"), "cannot make the data directory"),
+                             (("--listen-address", "0.0.0.0"), "listen_address"), (("--listen-address", "192.0.2.1"), "insecure-listen"),
                              (("--no-such-option", "1"), "no-such-option"), (("--io-threads", "1000"), "io_threads"), (("--log-level", "loud"), "log_level"),
                              (("--config", "/no/such/file.yaml"), "/no/such/file.yaml"), (("--native-port", "9042x"), "native_port"),
                              (("--data-directory", f"{node.folder}/none", "--data-disk-usage-max-disk-size", "1000000GiB"), "data_disk_usage_max_disk_size")):
         code, said = node.refused(*arguments)
-        expect(code == 2 and words in said and len(said.splitlines()) == 1, f"{arguments}: exit code {code}: {said}")
+        passes = words == "in use" or words.startswith("cannot ")
+        expect(code == (1 if passes else 2) and words in said and len(said.splitlines()) == 1, f"{arguments}: exit code {code}: {said}")
 
 
 @case
