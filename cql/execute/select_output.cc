@@ -177,7 +177,7 @@ Result<void> SelectRun::end_groups() {
     return write_for_sort(std::move(group_sort_key_), evaluation);
   TETRAD_TRY_VOID(write(evaluation));
   if (rows_left_ > 0) --rows_left_;
-  if (page_left_ > 0) --page_left_;
+  ends_page();  // seen by the group that comes next
   return check_size(result_.cells.size());
 }
 

@@ -261,7 +261,7 @@ Result<void> SelectRun::take_passed(const RowPlace& place, EvalContext& evaluati
     done_ = true;
     return {};
   }
-  if (page_left_ > 0 && --page_left_ == 0) {
+  if (ends_page()) {
     page_end_ = encode_position(position_of(place));
     // Without filters the next page is only promised when its first row has been seen; with them
     // that could take the rest of the table.
@@ -277,7 +277,7 @@ Result<void> SelectRun::take_passed(const RowPlace& place, EvalContext& evaluati
 
 std::unexpected<Error> SelectRun::fail_too_large() {
   return fail(ErrorCode::kInvalid,
-              "The result is larger than {} bytes: use paging or a smaller page", kResultBytesMax);
+              "The result is larger than {} bytes: use paging or fewer columns", kResultBytesMax);
 }
 
 // Assigns into `position` instead of making a new one: this runs for each row, and the memory of

@@ -209,6 +209,16 @@ class SelectRun : protected SelectProgress {
   Result<EvalContext> masked(const EvalContext& evaluation);
   /// What one answer may hold; more needs paging.
   static constexpr size_t kResultBytesMax = 64u << 20;
+  /// A page ends early with the row that brings it here: the size of pages is in rows, which may be
+  /// long. Far enough below kResultBytesMax for one row more.
+  static constexpr size_t kPageEndBytes = 16u << 20;
+  /// A row was written. False: there is room for another one, or there are no pages.
+  bool ends_page() {
+    if (page_left_ <= 0) return false;
+    if (--page_left_ != 0 && result_.cells.size() < kPageEndBytes) return false;
+    page_left_ = 0;
+    return true;
+  }
   /// For every cell: inline, the error is made elsewhere.
   static bool is_too_large(size_t bytes) { return bytes > kResultBytesMax; }
   static std::unexpected<Error> fail_too_large();
