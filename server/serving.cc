@@ -184,6 +184,13 @@ Result<Bytes> Serving::partition_key(const std::string& keyspace, const std::str
   return cql::partition_key_of_text(*known, text);
 }
 
+bool Serving::is_computed(const std::string& keyspace, const std::string& table) const {
+  const cql::SchemaPtr& schema = shards_.front()->processor->schema();
+  const cql::KeyspaceSchema* const known = schema == nullptr ? nullptr : schema->keyspace(keyspace);
+  if (known == nullptr || !known->is_virtual) return false;
+  return table.empty() || schema->table(keyspace, table) != nullptr;
+}
+
 void Serving::on_each(const std::function<void(Shard&)>& work) {
   work(*shards_.front());
   for (size_t i = 1; i < shards_.size(); ++i)

@@ -43,6 +43,7 @@ class Serving final : public NodeControls {
   void set_trace_probability(double probability) override;
   Result<Bytes> partition_key(const std::string& keyspace, const std::string& table,
                               const std::string& text) const override;
+  bool is_computed(const std::string& keyspace, const std::string& table) const override;
 
  private:
   /// Runs it for each shard, on its thread.

@@ -64,6 +64,8 @@ Result<void> check_audit_folder(const Options& options) {
 
 /// Paths that options name may lie in the data directory before its node does.
 Result<void> check_folder(const Options& options) {
+  if (options.data_directory.empty())
+    return fail(ErrorCode::kConfig, "data_directory: the name of a folder is missing");
   std::vector<std::string> named;
   for (const OptionEntry& entry : option_table())
     if (std::holds_alternative<std::string Options::*>(entry.target))

@@ -264,10 +264,17 @@ Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& i
   return out;
 }
 
+/// Cassandra's keyspaces of a cluster, whose replication its operators have to set.
+bool is_kept_by_all(std::string_view keyspace) {
+  return keyspace == "system_auth" || keyspace == "system_distributed" ||
+         keyspace == kTracesKeyspace;
+}
+
 // What is not named stays. place() writes in the same change which data centres hold the tables.
 Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& input) {
   const std::string& name = statement.name.text;
-  TETRAD_TRY_VOID(check_modifiable(input.schema, name));
+  const bool is_kept = is_kept_by_all(name);
+  if (!is_kept) TETRAD_TRY_VOID(check_modifiable(input.schema, name));
   const KeyspaceSchema* found = input.schema.keyspace(name);
   SchemaPlan out;
   if (found == nullptr) {
@@ -280,6 +287,12 @@ Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& in
       read_keyspace_properties(name, with_payload(statement.properties, input.throughput_payload),
                                data_centers_of(input.meta), &found->replication));
   if (given.replication) TETRAD_TRY_VOID(check_replication(name, *given.replication, input));
+  if (is_kept) {
+    input.warnings.push_back(
+        fmt::format("The cluster keeps {} by itself: ALTER KEYSPACE of it changes nothing", name));
+    out.nothing_to_do = true;
+    return out;
+  }
   KeyspaceSchema keyspace;
   keyspace.name = name;
   keyspace.replication = given.replication.value_or(found->replication);

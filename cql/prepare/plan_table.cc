@@ -402,12 +402,17 @@ Result<SchemaPlan> plan(const ast::Truncate& statement, const PlanInput& input) 
   TETRAD_TRY_VOID(input.schema.check_readable(table_key(keyspace_name, name)));
   const TablePtr table = find_table(keyspace, name);
   if (table == nullptr) return fail(ErrorCode::kInvalid, "table {} does not exist", name);
+  SchemaPlan out;
+  // Nothing was traced yet: its tables are made by the first trace.
+  if (table->is_virtual && keyspace_name == kTracesKeyspace) {
+    out.nothing_to_do = true;
+    return out;
+  }
   if (table->is_virtual) return fail(ErrorCode::kInvalid, "Cannot truncate virtual tables");
   if (table->view) {
     return fail(ErrorCode::kInvalid,
                 "Cannot TRUNCATE materialized view directly; must truncate base table instead");
   }
-  SchemaPlan out;
   // The table gets a new incarnation: rows of the old one are no more, and late writes to it are
   // refused.
   out.change.truncated_tables.push_back(table->id);

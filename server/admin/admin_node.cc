@@ -133,6 +133,12 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
 // is asked.
 void AdminService::answer_endpoints(const HttpRequest& request, Respond respond) {
   const std::string keyspace = request.parameter("keyspace"), name = request.parameter("table");
+  if (parts_.controls->is_computed(keyspace, name) && !name.empty()) {
+    std::vector<std::string> all;
+    for (const auto& [host, node] : parts_.node.meta().snapshot()->nodes)
+      if (node.state != replication::NodeState::kRemoved) all.push_back(node.address);
+    return respond(json_response({{"token", json()}, {"partition", json()}, {"endpoints", all}}));
+  }
   const auto key = parts_.controls->partition_key(keyspace, name, request.parameter("key"));
   if (!key) return respond(http_error(status_of(key.error()), key.error().message));
   const RingPosition position = partitioner::position_of(*key);

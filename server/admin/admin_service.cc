@@ -421,6 +421,8 @@ void AdminService::gather_figures(FiguresWanted wanted,
 }
 
 Result<void> AdminService::check_named(const std::string& keyspace, const std::string& name) const {
+  // An order for a keyspace of the system finds no table of it, and is done.
+  if (!keyspace.empty() && parts_.controls->is_computed(keyspace, name)) return {};
   const auto state = parts_.node.meta().snapshot();
   if (!keyspace.empty() && !state->schema_objects.contains("keyspace/" + keyspace))
     return fail(ErrorCode::kNotFound, "there is no keyspace {}", keyspace);

@@ -68,10 +68,19 @@ Result<SnapshotOrder> AdminService::snapshot_order(const HttpRequest& request) c
   const auto tables = words_of(request.parameter("tables"));
   if (!keyspaces.empty() && !tables.empty())
     return fail(ErrorCode::kInvalid, "either keyspaces are named or tables");
+  const auto check_has_files = [this](const std::string& keyspace) -> Result<void> {
+    if (!parts_.controls->is_computed(keyspace, "")) return {};
+    // An empty snapshot would be taken for a backup, of roles for example.
+    return fail(
+        ErrorCode::kInvalid,
+        "{} has no files to keep: it is made of the cluster's metadata, which every node has",
+        keyspace);
+  };
   for (const std::string& keyspace : keyspaces) {
     if (keyspace.empty()) return fail(ErrorCode::kInvalid, "a name of keyspaces is empty");
     // Errors: kNotFound. A name that is wrong must not give a snapshot without its tables.
     TETRAD_TRY_VOID(check_named(keyspace, ""));
+    TETRAD_TRY_VOID(check_has_files(keyspace));
   }
   for (const std::string& table : tables) {
     const size_t dot = table.find('.');
@@ -79,6 +88,7 @@ Result<SnapshotOrder> AdminService::snapshot_order(const HttpRequest& request) c
       return fail(ErrorCode::kInvalid, "tables are named with their keyspaces, as ks.t, not '{}'",
                   table);
     TETRAD_TRY_VOID(check_named(table.substr(0, dot), table.substr(dot + 1)));
+    TETRAD_TRY_VOID(check_has_files(table.substr(0, dot)));
   }
   // Neither keyspaces nor tables are named: all of them.
   const auto state = parts_.node.meta().snapshot();

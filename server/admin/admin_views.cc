@@ -96,6 +96,7 @@ std::string AdminService::status(const std::string& keyspace) const {
   const auto state = parts_.node.meta().snapshot();
   const auto bytes_of = [this](TabletId tablet) { return parts_.node.meta().tablet_bytes(tablet); };
   const std::map<HostId, double> shares = shares_of(*state, keyspace, bytes_of);
+  const bool is_everywhere = !keyspace.empty() && parts_.controls->is_computed(keyspace, "");
   json nodes = json::array();
   for (const auto& [host, node] : state->nodes) {
     if (node.state == replication::NodeState::kRemoved) continue;
@@ -106,6 +107,10 @@ std::string AdminService::status(const std::string& keyspace) const {
             static_cast<uint64_t>(std::ranges::count(tablet.replicas, host, &StoreAddress::host));
       }
     }
+    // Every node has all of a keyspace of the system.
+    const json owns = is_everywhere    ? json(1.0)
+                      : shares.empty() ? json()
+                                       : json(share_of(shares, host));
     const bool live = parts_.node.meta().is_live(host);
     const auto bytes = parts_.node.meta_group().host_bytes(host);
     // Of a node that is down nobody knows what its stores do.
@@ -121,7 +126,7 @@ std::string AdminService::status(const std::string& keyspace) const {
                      {"native_port", node.native_port},
                      {"version", node.version},
                      {"tokens", node.tokens.size()},
-                     {"owns", shares.empty() ? json() : json(share_of(shares, host))},
+                     {"owns", owns},
                      {"partitions", tablets},
                      {"bytes", bytes ? json(*bytes) : json()}});
   }

@@ -58,6 +58,9 @@ class NodeControls {
   /// kInvalid.
   virtual Result<Bytes> partition_key(const std::string& keyspace, const std::string& table,
                                       const std::string& text) const = 0;
+  /// Whether each node makes the keyspace's tables of what it knows, as those of system_auth: they
+  /// have no replicas and no files. With a table: whether it has that one.
+  virtual bool is_computed(const std::string& keyspace, const std::string& table) const = 0;
 };
 
 }  // namespace tetrad::server

@@ -38,6 +38,9 @@ class FakeControls final : public server::NodeControls {
     if (table.empty()) return fail(ErrorCode::kNotFound, "there is no such table");
     return Bytes(text);
   }
+  bool is_computed(const std::string& keyspace, const std::string&) const override {
+    return keyspace == "system_auth";
+  }
 
   bool serves = true, is_stopping = false;
   uint64_t read_ms = 5'000;

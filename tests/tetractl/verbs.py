@@ -681,6 +681,23 @@ class Answers:
         self.listens.close()
 
 
+def system_keyspaces():
+    """Scripts for nodetool name them; every node makes them of the metadata."""
+    for line in "flush system", "compact system_auth", "verify system_auth", "cleanup system_auth":
+        case(line)
+    case("repair system_auth", "physical partitions repaired: 0")
+    case("repair -pr system_distributed", "physical partitions repaired: 0")
+    case("status system_auth", r"^UN +%s +.* 100\.0%% " % re.escape(FIRST))
+    case("getendpoints system_auth roles cassandra", r"\A(%s\d\n){%d}\Z" % (re.escape(PREFIX + "."), NODES))
+    case("getendpoints system_auth rolls cassandra", "there is no table system_auth.rolls", 1)
+    case("tablestats system")
+    case("describering system_auth")
+    case("flush system_oath", "there is no keyspace system_oath", 1)
+    # That would be taken for a backup of the roles.
+    case("snapshot -t roles system_auth", "system_auth has no files to keep", 1)
+    case("snapshot -t roles -kt system_auth.roles", "system_auth has no files to keep", 1)
+
+
 def answers_of_others():
     """Nodes that hang, orders that take long, web servers."""
     other = "%s.%d" % (PREFIX, NODES + 2)
@@ -906,6 +923,7 @@ def main():
         figure_verbs(session)
         hot_keys(session)
         snapshot_verbs(session)
+        system_keyspaces()
         address_groups()
         every_verb_as_json()
         lines_of_words()

@@ -14,6 +14,14 @@ using nlohmann::json;
 
 namespace {
 
+/// What each node makes of what it knows, and counts nothing of: scripts for nodetool may name it.
+bool is_of_system(const std::string& word) {
+  static constexpr std::string_view kKeyspaces[] = {
+      "system",        "system_auth",   "system_distributed",    "system_schema",
+      "system_tetrad", "system_traces", "system_virtual_schema", "system_views"};
+  return std::ranges::find(kKeyspaces, word.substr(0, word.find('.'))) != std::end(kKeyspaces);
+}
+
 /// Those that the words name: "ks" or "ks.t"; without words all.
 /// Errors: NodeError, a word that names nothing.
 json tables_named(const json& tables, const std::vector<std::string>& words) {
@@ -33,7 +41,8 @@ json tables_named(const json& tables, const std::vector<std::string>& words) {
   }
   for (size_t i = 0; i < words.size(); ++i)
     // A misspelled name must not look like an empty table.
-    if (!is_known[i]) throw NodeError(fmt::format("there is no table in, or called, {}", words[i]));
+    if (!is_known[i] && !is_of_system(words[i]))
+      throw NodeError(fmt::format("there is no table in, or called, {}", words[i]));
   return found;
 }
 

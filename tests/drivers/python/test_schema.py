@@ -222,3 +222,29 @@ def test_bad_definitions_are_refused_with_a_reason(session, statement, words):
     with pytest.raises((InvalidRequest, SyntaxException, ConfigurationException, ProtocolConfiguration)) as raised:
         session.execute(statement)
     assert words.lower() in str(raised.value).lower()
+
+
+@pytest.mark.parametrize("keyspace", ["system_auth", "system_distributed", "system_traces"])
+def test_the_replication_of_what_the_cluster_keeps_may_be_set(session, keyspace):
+    """Operators of Cassandra begin with it."""
+    data_center = session.execute("SELECT data_center FROM system.local").one().data_center
+    shown = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = '%s'" % keyspace
+    before = session.execute(shown).one()
+    for factors in "{'class': 'NetworkTopologyStrategy', '%s': 3}" % data_center, "{'class': 'SimpleStrategy', 'replication_factor': 3}":
+        future = session.execute_async("ALTER KEYSPACE %s WITH replication = %s" % (keyspace, factors))
+        future.result()
+        assert "The cluster keeps %s by itself: ALTER KEYSPACE of it changes nothing" % keyspace in future.warnings
+    assert session.execute(shown).one() == before
+    with pytest.raises(Exception, match="nosuchdc"):
+        session.execute("ALTER KEYSPACE %s WITH replication = {'class': 'NetworkTopologyStrategy', 'nosuchdc': 3}" % keyspace)
+
+
+def test_traces_are_cleared(session):
+    for table in "sessions", "events":
+        session.execute("TRUNCATE system_traces.%s" % table)
+    session.execute("SELECT key FROM system.local", trace=True).get_query_trace()
+    assert session.execute("SELECT * FROM system_traces.sessions LIMIT 1").one()
+    session.execute("TRUNCATE system_traces.sessions")
+    assert not session.execute("SELECT * FROM system_traces.sessions LIMIT 1").one()
+    with pytest.raises(Exception, match="is not user-modifiable|Cannot truncate virtual"):
+        session.execute("TRUNCATE system_auth.roles")
