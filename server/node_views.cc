@@ -360,10 +360,10 @@ NodeTable disk_usage_table(const NodeViewSources& from) {
 }
 
 // A folder that cannot be read shows no snapshots: the log and listsnapshots say why.
-VirtualRows rows_of_snapshots(const Result<std::vector<SnapshotRow>>& listed) {
+VirtualRows rows_of_snapshots(const Result<SnapshotList>& listed) {
   VirtualRows rows;
   if (!listed) return rows;
-  for (const SnapshotRow& row : *listed)
+  for (const SnapshotRow& row : listed->rows)
     rows.push_back({text(row.tag), text(row.keyspace), text(row.table), big(row.created_ms),
                     flag(false), row.expires_ms ? big(*row.expires_ms) : kNull,
                     big(as_signed(row.bytes)), big(as_signed(row.own_bytes))});

@@ -118,21 +118,22 @@ void AdminService::order_snapshot(const HttpRequest& request, Respond respond) {
 }
 
 void AdminService::answer_snapshots(const HttpRequest&, Respond respond) {
-  parts_.snapshots->list(
-      [respond = std::move(respond)](const Result<std::vector<SnapshotRow>>& found) {
-        if (!found) return respond(refused(found.error()));
-        json rows = json::array();
-        for (const SnapshotRow& row : *found) {
-          rows.push_back({{"tag", row.tag},
-                          {"keyspace", row.keyspace},
-                          {"table", row.table},
-                          {"own_bytes", row.own_bytes},
-                          {"bytes", row.bytes},
-                          {"created_ms", row.created_ms}});
-          if (row.expires_ms) rows.back()["expires_ms"] = *row.expires_ms;
-        }
-        respond(json_response({{"snapshots", rows}}));
-      });
+  parts_.snapshots->list([respond = std::move(respond)](const Result<SnapshotList>& found) {
+    if (!found) return respond(refused(found.error()));
+    json rows = json::array();
+    for (const SnapshotRow& row : found->rows) {
+      rows.push_back({{"tag", row.tag},
+                      {"keyspace", row.keyspace},
+                      {"table", row.table},
+                      {"own_bytes", row.own_bytes},
+                      {"bytes", row.bytes},
+                      {"created_ms", row.created_ms}});
+      if (row.expires_ms) rows.back()["expires_ms"] = *row.expires_ms;
+    }
+    respond(json_response({{"snapshots", rows},
+                           {"own_bytes", found->own_bytes},
+                           {"lasting_own_bytes", found->lasting_own_bytes}}));
+  });
 }
 
 void AdminService::order_clear_snapshot(const HttpRequest& request, Respond respond) {

@@ -42,14 +42,15 @@ std::unexpected<Error> cannot(const char* what, const std::string& path,
   return fail(ErrorCode::kIo, "cannot {} {}: {}", what, path, error.message());
 }
 
-/// Only the snapshot has the file: the store has replaced it, or none of that name.
-bool is_only_copy(const std::string& kept, const std::string& in_store) {
+/// The number of the kept file where the store has replaced it, or has none of that name.
+std::optional<ino_t> file_of_snapshots(const std::string& kept, const std::string& in_store) {
   // Hard links of one file have one inode number. The store deletes its link when compaction has
   // replaced the file; from then on the snapshot alone holds the bytes.
   struct stat here {
   }, there{};
-  if (::stat(kept.c_str(), &here) != 0) return false;
-  return ::stat(in_store.c_str(), &there) != 0 || here.st_ino != there.st_ino;
+  if (::stat(kept.c_str(), &here) != 0) return std::nullopt;
+  if (::stat(in_store.c_str(), &there) == 0 && here.st_ino == there.st_ino) return std::nullopt;
+  return here.st_ino;
 }
 
 bool has(const json& numbers, uint32_t wanted) {
@@ -125,8 +126,9 @@ void SnapshotFolder::abandon(const std::string& tag) {
   fs::remove_all(path_of(std::string(kDraft) + tag), error);
 }
 
-Result<std::vector<SnapshotRow>> SnapshotFolder::list(std::vector<std::string>& unreadable) const {
-  std::vector<SnapshotRow> rows;
+Result<SnapshotList> SnapshotFolder::list() const {
+  SnapshotList out;
+  std::set<ino_t> counted, counted_lasting;
   const auto add = [&](const std::string& tag) -> Result<void> {
     TETRAD_TRY(const json manifest, manifest_of(tag));
     for (const json& table : manifest.at("tables")) {
@@ -140,23 +142,29 @@ Result<std::vector<SnapshotRow>> SnapshotFolder::list(std::vector<std::string>& 
         for (const json& file : store.at("files")) {
           if (!has(file.at("tables"), incarnation)) continue;
           const std::string name = folder + file.at("name").get<std::string>();
-          row.bytes += file.at("bytes").get<uint64_t>();
-          if (is_only_copy(path_of(tag) + name, data_directory_ + name))
-            row.own_bytes += file.at("bytes").get<uint64_t>();
+          const uint64_t bytes = file.at("bytes").get<uint64_t>();
+          row.bytes += bytes;
+          const auto own = file_of_snapshots(path_of(tag) + name, data_directory_ + name);
+          if (!own) continue;
+          row.own_bytes += bytes;
+          if (counted.insert(*own).second) out.own_bytes += bytes;
+          if (!row.expires_ms && counted_lasting.insert(*own).second)
+            out.lasting_own_bytes += bytes;
         }
       }
-      rows.push_back(std::move(row));
+      out.rows.push_back(std::move(row));
     }
     return {};
   };
   for (const std::string& tag : tags()) {
     // One snapshot that does not read must not hide the others.
     const Result<void> added = guarded(path_of(tag), [&] { return add(tag); });
-    if (!added) unreadable.push_back(added.error().message);
+    if (!added) out.unreadable.push_back(added.error().message);
   }
-  std::ranges::sort(
-      rows, {}, [](const SnapshotRow& row) { return std::tie(row.tag, row.keyspace, row.table); });
-  return rows;
+  std::ranges::sort(out.rows, {}, [](const SnapshotRow& row) {
+    return std::tie(row.tag, row.keyspace, row.table);
+  });
+  return out;
 }
 
 Result<size_t> SnapshotFolder::clear(const std::string& tag,

@@ -46,6 +46,15 @@ struct SnapshotRow {
   std::optional<int64_t> expires_ms;
 };
 
+/// All snapshots of a node.
+struct SnapshotList {
+  std::vector<SnapshotRow> rows;  // by tag, keyspace, table
+  /// What they cost: tables and snapshots share files, which count once here. And of those alone
+  /// that do not expire.
+  uint64_t own_bytes = 0, lasting_own_bytes = 0;
+  std::vector<std::string> unreadable;  // a sentence for each that was left out
+};
+
 /// Letters, digits and "_-." but not in front: a tag is the name of a folder.
 bool is_snapshot_tag(std::string_view tag);
 
@@ -65,9 +74,8 @@ class SnapshotFolder {
   /// From now on it is there, even if the power goes. Errors: kIo.
   Result<void> finish(const std::string& tag, const nlohmann::json& manifest);
   void abandon(const std::string& tag);
-  /// By tag, keyspace, table. A folder without a manifest that reads is left out: `unreadable`
-  /// gets a sentence for it. Errors: kIo.
-  Result<std::vector<SnapshotRow>> list(std::vector<std::string>& unreadable) const;
+  /// A folder without a manifest that reads is left out. Errors: kIo.
+  Result<SnapshotList> list() const;
   /// Tables of these keyspaces go, all without any; of one snapshot, or with an empty tag of all.
   /// The number of snapshots that had such. Errors: kIo.
   Result<size_t> clear(const std::string& tag, const std::vector<std::string>& keyspaces);

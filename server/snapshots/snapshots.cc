@@ -296,22 +296,13 @@ void Snapshots::end(const std::shared_ptr<Taking>& taking, Result<void> result) 
 }
 
 void Snapshots::list(Listed done) {
-  struct Found {
-    std::vector<SnapshotRow> rows;
-    std::vector<std::string> unreadable;
-  };
-  run<Found>(
-      [](SnapshotFolder& folder) -> Result<Found> {
-        Found found;
-        TETRAD_TRY(found.rows, folder.list(found.unreadable));
-        return found;
-      },
-      [this, done = std::move(done)](Result<Found> found) {
-        if (!found) return done(std::unexpected(std::move(found.error())));
-        for (const std::string& sentence : found->unreadable)
-          parts_.logger.warn("a snapshot is left out of the list: {}", sentence);
-        done(std::move(found->rows));
-      });
+  run<SnapshotList>([](SnapshotFolder& folder) { return folder.list(); },
+                    [this, done = std::move(done)](Result<SnapshotList> found) {
+                      if (found)
+                        for (const std::string& sentence : found->unreadable)
+                          parts_.logger.warn("a snapshot is left out of the list: {}", sentence);
+                      done(std::move(found));
+                    });
 }
 
 void Snapshots::clear(std::string tag, std::vector<std::string> keyspaces, Cleared done) {

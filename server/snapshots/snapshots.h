@@ -48,7 +48,7 @@ class Snapshots {
     Logger logger;
   };
   using Done = std::function<void(Result<void>)>;
-  using Listed = std::function<void(Result<std::vector<SnapshotRow>>)>;
+  using Listed = std::function<void(Result<SnapshotList>)>;
   using Cleared = std::function<void(Result<size_t>)>;
 
   explicit Snapshots(Parts parts);

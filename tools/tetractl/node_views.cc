@@ -163,18 +163,17 @@ int show_snapshots(AdminClient& node, const Invocation& call) {
     fmt::print("There are no snapshots\n");
     return 0;
   }
-  uint64_t own_bytes = 0;
   Lines lines = {{"Snapshot name", "Keyspace name", "Column family name", "True size",
                   "Size on disk", "Creation time", "Expiration time"}};
   for (const auto& row : rows) {
-    own_bytes += row.at("own_bytes").get<uint64_t>();
     lines.push_back({row.at("tag"), row.at("keyspace"), row.at("table"),
                      size_text(row.at("own_bytes")), size_text(row.at("bytes")),
                      time_text(row.at("created_ms")),
                      row.contains("expires_ms") ? time_text(row.at("expires_ms")) : ""});
   }
   print_lines(lines);
-  fmt::print("\nTotal TrueDiskSpaceUsed: {}\n\n", size_text(own_bytes));
+  fmt::print("\nTotal TrueDiskSpaceUsed: {}\n\n",
+             size_text(answer.at(call.has("no-ttl") ? "lasting_own_bytes" : "own_bytes")));
   return 0;
 }
 

@@ -48,10 +48,12 @@ struct Data {
   /// "tag keyspace.table bytes own", one after another.
   std::string listed() {
     std::string out;
-    unreadable.clear();
-    const auto rows = folder->list(unreadable);
-    REQUIRE(rows.has_value());
-    for (const SnapshotRow& row : *rows)
+    const auto found = folder->list();
+    REQUIRE(found.has_value());
+    unreadable = found->unreadable;
+    own_bytes = found->own_bytes;
+    lasting_own_bytes = found->lasting_own_bytes;
+    for (const SnapshotRow& row : found->rows)
       out += fmt::format("{}{} {}.{} {} {}", out.empty() ? "" : ", ", row.tag, row.keyspace,
                          row.table, row.bytes, row.own_bytes);
     return out;
@@ -59,7 +61,9 @@ struct Data {
 
   fs::path top;
   std::optional<SnapshotFolder> folder;
+  // Of the list that was made last.
   std::vector<std::string> unreadable;
+  uint64_t own_bytes = 0, lasting_own_bytes = 0;
 };
 
 }  // namespace
@@ -71,9 +75,21 @@ TEST_CASE("a snapshot tells the files of each table, and which only it has") {
   CHECK(data.listed() == "one ks.t 100 0, one other.t 110 0");
   fs::remove(data.top / "store-0" / "b.sst");  // as a compaction does
   CHECK(data.listed() == "one ks.t 100 0, one other.t 110 10");
+  CHECK(data.own_bytes == 10);
   fs::remove(data.top / "store-0" / "a.sst");
   Data::write(data.top / "store-0" / "a.sst", 100);  // of the same name, after an erased store
   CHECK(data.listed() == "one ks.t 100 100, one other.t 110 110");
+  // Each file once, whichever tables share it.
+  CHECK(data.own_bytes == 110);
+  CHECK(data.lasting_own_bytes == 110);
+  Data::write(data.top / "store-0" / "b.sst", 10);
+  data.take("brief", 9);
+  CHECK(data.listed().starts_with("brief ks.t 100 0, brief other.t 110 0, one ks.t 100 100"));
+  CHECK(data.own_bytes == 110);
+  fs::remove(data.top / "store-0" / "a.sst");
+  CHECK(data.listed().starts_with("brief ks.t 100 100, brief other.t 110 100, one ks.t 100 100"));
+  CHECK(data.own_bytes == 210);
+  CHECK(data.lasting_own_bytes == 110);
   CHECK(data.folder->begin("one").error().message == "Snapshot one already exists.");
 }
 
