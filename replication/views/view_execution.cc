@@ -35,6 +35,7 @@ constexpr int64_t kAskUs = 1'000'000, kWriteUs = 2'000'000;
 constexpr int64_t kLateAnswersUs = 20'000;  // waited for behind W of them
 constexpr int kStampsMax = 8, kReadsToEqual = 3;
 constexpr uint64_t kWriteBytes = 8 << 20;  // of images at once
+constexpr uint32_t kDoublingsMost = 3;     // of the times above
 
 // The row alone: views take no static columns.
 storage::ReadCommand command_of(const storage::ViewRow& row) {
@@ -58,6 +59,7 @@ struct ViewRunner::Attempt {
   std::vector<std::vector<StoreAddress>> sets;
   std::vector<Need> needs;  // W of each set
   ViewStamp stamp;
+  int64_t ask_us = 0;  // how long it may take to hear of the row
 
   /// What a member has answered.
   struct Answer {
@@ -124,7 +126,9 @@ struct ViewRunner::Attempt {
   }
 };
 
-Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
+Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key, uint32_t tries) {
+  // What could not be made in time is given more: its row may be large.
+  const int more = static_cast<int>(std::min(tries, kDoublingsMost));
   Store& store = *stores_[key.store];
   const StoreAddress own{meta_.self(), key.store};
   ViewStamp above = store.views().highest_of(key.row.base, key.row.position);
@@ -149,6 +153,7 @@ Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
                                    ? Need(set.size(), 1)
                                    : levels.reading(ConsistencyLevel::kQuorum, set));
     attempt->stamp = storage::stamp_above(above, clock_.now_us(reactor_));
+    attempt->ask_us = kAskUs << more;
     co_await ask_members(attempt);
     // A store that has left the set has tasks that nobody else may know.
     if (!attempt->is_member(own)) {
@@ -176,7 +181,7 @@ Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
     attempt->current = std::move(images.current);
     if (TETRAD_MUTANT(view_settled_early)) settle(*attempt);
     metrics_.rows_written.add(images.mutations.size());
-    TETRAD_CO_TRY_VOID(co_await write_images(std::move(images.mutations)));
+    TETRAD_CO_TRY_VOID(co_await write_images(std::move(images.mutations), kWriteUs << more));
     settle(*attempt);
     if (const Attempt::Answer* answer = attempt->answer_of(own)) co_return answer->answer.sequences;
     // Members have this store's changes, as far as these are acknowledged, and have answered with
@@ -202,7 +207,7 @@ Task<void> ViewRunner::ask_members(std::shared_ptr<Attempt> attempt) {
   const Bytes request =
       encode_view_read({attempt->epoch, attempt->schema_version, attempt->row, attempt->stamp});
   const int64_t now_s = clock_.now_us(reactor_) / 1'000'000;
-  const base::Deadline deadline{reactor_.now_us() + kAskUs};
+  const base::Deadline deadline{reactor_.now_us() + attempt->ask_us};
   for (const StoreAddress& member : members) {
     rpc_.call(member.host, member.store, Verb::kViewRead, request, deadline,
               [attempt, member, now_s, setter = enough.setter()](Result<Bytes> reply) {
@@ -228,11 +233,15 @@ Task<void> ViewRunner::ask_members(std::shared_ptr<Attempt> attempt) {
   // Whoever is late executes its tasks itself.
   tasks_.spawn([](base::Reactor& reactor, std::shared_ptr<Attempt> of, base::Deadline until,
                   base::OneShot<bool>::Setter setter) -> Task<void> {
+    const base::MonotonicUs began_us = reactor.now_us();
+    std::optional<base::MonotonicUs> others_until_us;
     while (!setter.is_set() && reactor.now_us() < until.at_us) {
-      const bool has_enough = of->has_quorums(of->all());
+      const base::MonotonicUs now_us = reactor.now_us();
+      // W have answered: the others get a moment, or as long again where the row is large.
+      if (!others_until_us && of->has_quorums(of->all()))
+        others_until_us = now_us + std::max(kLateAnswersUs, now_us - began_us);
       co_await base::sleep_for(reactor, kLateAnswersUs);
-      // W have answered: the others get a moment.
-      if (has_enough) break;
+      if (others_until_us && reactor.now_us() >= *others_until_us) break;
     }
     setter.set(true);
   }(reactor_, attempt, deadline, enough.setter()));
@@ -244,7 +253,7 @@ Task<void> ViewRunner::ask_members(std::shared_ptr<Attempt> attempt) {
 Task<Result<void>> ViewRunner::ask_own(Store& store, Attempt* attempt) {
   if (TETRAD_MUTANT(view_leaver_unasked)) co_return Result<void>();
   base::OneShot<Result<ViewRowAnswer>> answered;
-  store.views().read(attempt->row, attempt->stamp, {reactor_.now_us() + kAskUs},
+  store.views().read(attempt->row, attempt->stamp, {reactor_.now_us() + attempt->ask_us},
                      [setter = answered.setter()](Result<ViewRowAnswer> answer) {
                        setter.set(std::move(answer));
                      });
@@ -258,7 +267,8 @@ Task<Result<void>> ViewRunner::ask_own(Store& store, Attempt* attempt) {
   co_return Result<void>();
 }
 
-Task<Result<void>> ViewRunner::write_images(std::vector<storage::Mutation> images) {
+Task<Result<void>> ViewRunner::write_images(std::vector<storage::Mutation> images,
+                                            int64_t each_us) {
   WriteOptions options;
   options.level = ConsistencyLevel::kQuorum;
   options.write_type = base::WriteType::kView;
@@ -271,7 +281,7 @@ Task<Result<void>> ViewRunner::write_images(std::vector<storage::Mutation> image
       if (!some.empty() && bytes > kWriteBytes) break;
       some.push_back(std::move(*next));
     }
-    options.deadline.at_us = reactor_.now_us() + kWriteUs;
+    options.deadline.at_us = reactor_.now_us() + each_us;
     TETRAD_CO_TRY_VOID(co_await coordinator_.write(std::move(some), options));
   }
   co_return Result<void>();
@@ -288,7 +298,7 @@ Task<Result<void>> ViewRunner::make_equal(const Attempt& attempt) {
   options.level = attempt.answers.size() == attempt.asked && attempt.failed == 0
                       ? ConsistencyLevel::kAll
                       : ConsistencyLevel::kQuorum;
-  options.deadline.at_us = reactor_.now_us() + kAskUs;
+  options.deadline.at_us = reactor_.now_us() + attempt.ask_us;
   options.background = true;
   auto read = co_await coordinator_.read(std::move(command), options);
   if (!read) co_return std::unexpected(std::move(read.error()));
@@ -297,7 +307,7 @@ Task<Result<void>> ViewRunner::make_equal(const Attempt& attempt) {
 
 // One way in effect: a settle that is lost leaves tasks, and they are executed once more.
 void ViewRunner::settle(const Attempt& attempt) {
-  const base::Deadline deadline{reactor_.now_us() + kAskUs};
+  const base::Deadline deadline{reactor_.now_us() + attempt.ask_us};
   for (size_t i = 0; i < attempt.answers.size(); ++i) {
     const bool took_part = std::ranges::find(attempt.group, i) != attempt.group.end();
     if (!took_part && !TETRAD_MUTANT(view_settled_unread)) continue;

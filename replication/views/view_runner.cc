@@ -36,6 +36,8 @@ namespace {
 
 // Pauses after an execution that failed: doubled, up to a second.
 constexpr int64_t kTryAgainUs = 100'000, kTryAgainMostUs = 1'000'000;
+constexpr uint32_t kPutOffMost = 3;
+constexpr uint64_t kLargeBytes = 256 << 10;  // of a row: it takes a turn of the members, or more
 constexpr int64_t kKeepUpEveryUs = 50'000;
 // Executions that do not see a task after which it is taken for gone; failures after which a row is
 // named in the log.
@@ -122,11 +124,15 @@ void ViewRunner::on_read(const RpcContext& context, BytesView body, RpcNode::Rep
   // It may lack rows and tasks (rule 20).
   if (behind_.is_behind(context.store, row.base, row.position))
     return reply.error(BehindStores::refusal());
-  store->views().read(std::move(request->row), request->stamp, context.deadline,
-                      [reply = std::move(reply)](Result<ViewRowAnswer> answer) mutable {
-                        if (!answer) return reply.error(answer.error());
-                        reply.ok(encode_view_answer(*answer));
-                      });
+  store->views().read(
+      request->row, request->stamp, context.deadline,
+      [this, alive = std::weak_ptr<char>(alive_), number = context.store, of = request->row,
+       reply = std::move(reply)](Result<ViewRowAnswer> answer) mutable {
+        if (!answer) return reply.error(answer.error());
+        Bytes encoded = encode_view_answer(*answer);
+        if (!alive.expired()) put_off(number, of, encoded.size());
+        reply.ok(std::move(encoded));
+      });
 }
 
 // Of a comparison that found a difference: a task that makes the row anew.
@@ -259,8 +265,8 @@ void ViewRunner::look_at(base::MonotonicUs at_us) {
 
 void ViewRunner::pump() {
   const base::MonotonicUs now_us = reactor_.now_us();
-  // running_max bounds executions, and so reads and writes of this shard for views.
-  while (!due_.empty() && running_ < options_.running_max && due_.begin()->first <= now_us) {
+  // running_most_ bounds executions, and so reads and writes of this shard for views.
+  while (!due_.empty() && running_ < running_most_ && due_.begin()->first <= now_us) {
     const Key key = due_.begin()->second;
     due_.erase(due_.begin());
     Waiting& waiting = waiting_.at(key);
@@ -270,7 +276,7 @@ void ViewRunner::pump() {
     ++running_;
     tasks_.spawn(run(key));
   }
-  if (!due_.empty() && running_ < options_.running_max) look_at(due_.begin()->first);
+  if (!due_.empty() && running_ < running_most_) look_at(due_.begin()->first);
 }
 
 size_t ViewRunner::pending() const {
@@ -291,20 +297,40 @@ std::vector<ViewStatus> ViewRunner::statuses() const {
   return all;
 }
 
+// Without it members would execute a large row side by side, each slower for the others.
+void ViewRunner::put_off(uint32_t store, const storage::ViewRow& row, uint64_t bytes) {
+  if (bytes < kLargeBytes) return;
+  const auto known = waiting_.find({store, row});
+  if (known == waiting_.end() || known->second.runs) return;
+  // Not for ever: that member may never get on with it.
+  if (++known->second.put_off > kPutOffMost) return;
+  const auto steps = static_cast<int64_t>(bytes / kLargeBytes);
+  const base::MonotonicUs later_us = reactor_.now_us() + steps * options_.next_after_us;
+  if (later_us > known->second.due_us) set_due(known->first, known->second, later_us);
+}
+
+void ViewRunner::note_outcome(const Result<std::vector<uint64_t>>& done) {
+  if (done)
+    running_most_ = std::min(running_most_ + 1, options_.running_max);
+  else if (done.error().code != ErrorCode::kOverloaded)  // others are at it
+    running_most_ = std::max<size_t>(running_most_ / 2, 1);
+}
+
 // ---- executing ----
 
 Task<void> ViewRunner::run(Key key) {
   // Tasks known before the execution: those that it did not see are looked at below.
   const std::vector<uint64_t> known = known_of(key);
-  const auto done = co_await execute(key);
+  const auto done = co_await execute(key, waiting_.at(key).tries);
   TETRAD_ASSERT(running_ != 0);
   --running_;
+  note_outcome(done);
   Waiting& waiting = waiting_.at(key);
   TETRAD_ASSERT(waiting.runs);
   waiting.runs = false;
   if (done) {
     metrics_.executed.add();
-    waiting.tries = 0;
+    waiting.tries = waiting.put_off = 0;
     forget_unseen(key, waiting, known, *done);
     drop(key, waiting, *done);
   } else {

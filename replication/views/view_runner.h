@@ -101,6 +101,7 @@ class ViewRunner {
     int64_t since_us = 0;               // of the oldest
     base::MonotonicUs due_us = 0;
     uint32_t tries = 0, unseen = 0;  // executions that failed; that did not find the tasks
+    uint32_t put_off = 0;            // how often, since one has not failed
     bool runs = false;
   };
   struct Attempt;
@@ -118,8 +119,13 @@ class ViewRunner {
   void drop(const Key& key, Waiting& waiting, const std::vector<uint64_t>& done);
   /// After which the store begins, by its turn among the members.
   int64_t turn_after_us(const Key& key) const;
+  /// Another member executes the row, which takes as long as the row is large: the own turn comes
+  /// later.
+  void put_off(uint32_t store, const storage::ViewRow& row, uint64_t bytes);
   /// Begins executions that are due, as many as may run at once.
   void pump();
+  /// Fewer at once after a failure, as rows may be large; one more after each that has not failed.
+  void note_outcome(const Result<std::vector<uint64_t>>& done);
   /// Sets the timer, if it would come later.
   void look_at(base::MonotonicUs at_us);
 
@@ -127,14 +133,16 @@ class ViewRunner {
   void forget_unseen(const Key& key, Waiting& waiting, const std::vector<uint64_t>& known,
                      const std::vector<uint64_t>& done);
   /// The tasks of the own store that are done. Errors: to be tried again.
-  Task<Result<std::vector<uint64_t>>> execute(Key key);
+  /// `tries`: how often it has failed before.
+  Task<Result<std::vector<uint64_t>>> execute(Key key, uint32_t tries);
   /// Ends when all have answered, or W of each set have and the others are late.
   Task<void> ask_members(std::shared_ptr<Attempt> attempt);
   /// What the own store knows of a row whose tablet it is no member of any more.
   Task<Result<void>> ask_own(Store& store, Attempt* attempt);
   /// By a read, which repairs. Errors: those of the read.
   Task<Result<void>> make_equal(const Attempt& attempt);
-  Task<Result<void>> write_images(std::vector<storage::Mutation> images);
+  /// `each_us`: for each of the writes that it takes.
+  Task<Result<void>> write_images(std::vector<storage::Mutation> images, int64_t each_us);
   /// Tells those whose values were used which tasks are done. Not awaited.
   void settle(const Attempt& attempt);
 
@@ -168,6 +176,7 @@ class ViewRunner {
   std::set<std::pair<uint32_t, TableIncarnation>> to_scan_;
   std::map<std::tuple<uint32_t, TableIncarnation, TableIncarnation>, ViewStatus> views_;
   size_t running_ = 0, expanding_ = 0;
+  size_t running_most_ = 4;  // at present: nobody knows yet how large rows are
   bool keeps_up_ = false, scans_ = false;
   base::Reactor::TimerId timer_ = 0;
   base::MonotonicUs timer_at_us_ = 0;
