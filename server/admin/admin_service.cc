@@ -246,6 +246,14 @@ std::vector<std::string> AdminService::warnings() const {
   for (std::string& line : behind_lines(true)) lines.push_back(std::move(line));
   if (parts_.health() == "serving" && !parts_.controls->serves_clients())
     lines.emplace_back(kNoClients);
+  const auto state = parts_.node.meta().snapshot();
+  for (const auto& [host, node] : state->nodes) {
+    const bool is_other = host != parts_.node.self() && parts_.node.meta().is_live(host);
+    if (is_other && !parts_.node.meta().takes_clients(host))
+      lines.push_back(fmt::format(
+          "{} serves no clients, by order: `tetractl -h {} enablebinary` opens its port again",
+          node.address, node.address));
+  }
   const base::Reactor& shard = parts_.shards.front().reactor;
   const replication::HybridClock& clock = parts_.node.clock();
   const int64_t ahead_us = clock.own_us(shard) - shard.wall_time_us();

@@ -174,7 +174,14 @@ Result<std::string> text_of(const OptionEntry& entry, const YAML::Node& value) {
                 value.IsMap() ? "map" : "list",
                 entry.name == kDataDirectory ? ": a node has one data directory" : "");
   std::string out;
-  for (const auto& item : value) out += (out.empty() ? "" : ", ") + item.as<std::string>();
+  for (const auto& item : value) {
+    if (!item.IsScalar())
+      return fail(ErrorCode::kConfig, "{}: its list has single values, no {}", entry.name,
+                  item.IsNull()  ? "empty ones"
+                  : item.IsMap() ? "maps"
+                                 : "lists");
+    out += (out.empty() ? "" : ", ") + item.as<std::string>();
+  }
   return out;
 }
 
@@ -250,8 +257,12 @@ Result<void> read_file(const std::string& path, Options& options) {
       return fail(ErrorCode::kConfig, "{}: more than one document: what is behind a second '---'?",
                   path);
     for (const auto& pair : root) {
-      const auto name = pair.first.as<std::string>();
       const int line = pair.first.Mark().line + 1;  // yaml-cpp counts from 0
+      if (!pair.first.IsScalar()) {
+        note(line, "not a `name: value` line");
+        continue;
+      }
+      const auto name = pair.first.as<std::string>();
       places[line] = name;
       const auto [before, is_first] = seen.emplace(name, line);
       if (!is_first) {

@@ -230,6 +230,8 @@ def data_verbs(session):
                                    r"\t\tLocal write count: [1-9]\d*\n\t\tLocal write latency: \d+\.\d{3} ms\n")
     case("tablestats", r"\ATotal number of tables: 3\n")
     case("tablestats -H ks", r"Space used \(live\): \S+ (KiB|bytes)")
+    case("tablestats -i ks.t", r"\ATotal number of tables: 2\n(.|\n)*Table: u\n(.|\n)*Table: Camel$")
+    case("statusautocompaction -a", "-a changes nothing: it is one for all tables")
     case("tablestats ks.nosuch", "there is no table in, or called, ks.nosuch", 1)
     stats = {table["table"]: table for table in as_json("tablestats", "tables")["tables"]}
     check("each write of a table is counted on its replica", stats["t"]["local_writes"]["count"] == 300, str(stats["t"]))
@@ -355,6 +357,8 @@ def client_verbs(session):
         case("statusbinary", r"\Anot running\n")
         case("status", "WARNING: clients are not served.*enablebinary")
         case("netstats", r"\AMode: %s\n" % ("DRAINED" if verb == "drain" else "NORMAL"))
+        check("other nodes tell of it", wait_for(lambda: re.search(
+            "^WARNING: %s serves no clients, by order: " % re.escape(FIRST), tetractl("status", host=PREFIX + ".3").stdout, re.M)))
         check("no client is let in after " + verb, subprocess.run(
             ["bash", "-c", "exec 3<>/dev/tcp/%s/9042" % FIRST], capture_output=True).returncode != 0)
         case("enablebinary", r"\A\Z")

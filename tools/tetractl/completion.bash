@@ -23,12 +23,14 @@ _tetractl() {
     remove-lost-nodes) options="--data-center --accept-loss --verbose" ;;
     recover-metadata) options="--accept-loss" ;;
     decommission) options="--no-wait -f --force --cancel" ;;
-    tablestats | cfstats) options="-H --human-readable" ;;
+    tablestats | cfstats) options="-H --human-readable -i --ignore" ;;
+    statusautocompaction) options="-a --all" ;;
     compact) options="-s --split-output" ;;
     repair) options="-st --start-token -et --end-token -local --in-local-dc -dc --in-dc -hosts --in-hosts -pr --partitioner-range -full --full -seq --sequential -dcpar --dc-parallel -j --job-threads -tr --trace" ;;
     verify) options="-e --extended-verify -f --force --mend --stop" ;;
     recover) options="--accept-loss" ;;
     info) options="-T --tokens" ;;
+    version) options="-v --verbose" ;;
     log-level) choices="debug info warn error" ;;
     clientstats) options="--all --verbose --client-options --metadata --by-protocol --clear-history" ;;
     gettimeout) choices="cascontention counterwrite range read truncate write" ;;

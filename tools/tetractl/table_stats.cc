@@ -22,9 +22,9 @@ bool is_of_system(const std::string& word) {
   return std::ranges::find(kKeyspaces, word.substr(0, word.find('.'))) != std::end(kKeyspaces);
 }
 
-/// Those that the words name: "ks" or "ks.t"; without words all.
+/// Those that the words name, "ks" or "ks.t", or all others; without words all.
 /// Errors: NodeError, a word that names nothing.
-json tables_named(const json& tables, const std::vector<std::string>& words) {
+json tables_named(const json& tables, const std::vector<std::string>& words, bool others) {
   if (words.empty()) return tables;
   json found = json::array();
   std::vector<bool> is_known(words.size());
@@ -37,7 +37,7 @@ json tables_named(const json& tables, const std::vector<std::string>& words) {
       is_known[i] = is_known[i] || fits;
       is_named = is_named || fits;
     }
-    if (is_named) found.push_back(table);
+    if (is_named != others) found.push_back(table);
   }
   for (size_t i = 0; i < words.size(); ++i)
     // A misspelled name must not look like an empty table.
@@ -117,7 +117,7 @@ int show_table_histograms(AdminClient& node, const Invocation& call) {
 int show_data_paths(AdminClient& node, const Invocation& call) {
   const std::string path = node.fact("/info").at("data_directory").get<std::string>();
   const json tables =
-      tables_named(node.fact("/tablestats").at("tables"), call.list("keyspaces_or_tables"));
+      tables_named(node.fact("/tablestats").at("tables"), call.list("keyspaces_or_tables"), false);
   const auto keyspaces = by_keyspace(tables);
   if (call.as_json) {
     json out = json::object();
@@ -161,7 +161,8 @@ int show_view_build(AdminClient& node, const Invocation& call) {
 // out.
 int show_table_stats(AdminClient& node, const Invocation& call) {
   json stats = node.fact("/tablestats");
-  stats["tables"] = tables_named(stats.at("tables"), call.list("keyspaces_or_tables"));
+  stats["tables"] =
+      tables_named(stats.at("tables"), call.list("keyspaces_or_tables"), call.has("ignore"));
   if (call.as_json) {
     fmt::print("{}\n", stats.dump(2));
     return 0;

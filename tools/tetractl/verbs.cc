@@ -122,10 +122,12 @@ std::vector<Verb> data_verbs() {
       Verb("tablestats", "Sizes, requests and latencies of tables on the node, and its stores")
           .also({"cfstats"})
           .takes({{"keyspaces_or_tables", Times::kAny}})
-          .with({{"-H --human-readable", "", "Sizes in KiB, MiB and so on"}})
+          .with({{"-H --human-readable", "", "Sizes in KiB, MiB and so on"},
+                 {"-i --ignore", "", "All tables but those that are named"}})
           .done_by(show_table_stats),
       Verb("statusautocompaction", "Whether the node compacts its files")
           .takes({kKeyspace, kTables})
+          .with({{"-a --all", "", "", "it is one for all tables"}})
           .asks_for("/info")
           .shown_by(print_compaction_runs),
       Verb("disableautocompaction",
@@ -175,6 +177,7 @@ std::vector<Verb> node_verbs() {
           .asks_for("/info")
           .shown_by(print_info),
       Verb("version", "The version that drivers are told, and that of the node")
+          .with({{"-v --verbose", "", "", "there is no build of another date or branch to tell"}})
           .asks_for("/info")
           .shown_by(print_version),
       Verb("statusgossip", "Running, if the node answers")

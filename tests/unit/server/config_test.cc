@@ -475,6 +475,11 @@ TEST_CASE("an option takes a list only where it is one") {
   CHECK(has(said("data_directory: {a: b}\n"), "data_directory: takes one value, not a map"));
   CHECK(has(said("rack: [a, b]\n"), "line 1: rack: takes one value, not a list"));
   CHECK(has(said("seeds: {a: b}\n"), "line 1: seeds: takes one value, not a map"));
+  CHECK(has(said("seeds: [127.0.0.1, [x]]\n"),
+            "line 1: seeds: its list has single values, no lists"));
+  CHECK(
+      has(said("seeds: [127.0.0.1, ~]\n"), "line 1: seeds: its list has single values, no empty"));
+  CHECK(has(said("[rack]: b\n"), "line 1: not a `name: value` line"));
   const std::string comma =
       "data_directory: '/d1,/d2' has a comma: a node has one data directory, whose path has none";
   CHECK(has(said("data_directory: /d1,/d2\n"), "line 1: " + comma));
