@@ -157,7 +157,9 @@ Result<CoordinatorImpl::Resending> CoordinatorImpl::ready_to_send(
   if (is_beyond) resending.kept = mutations;
   resending.heeds_marks = !TETRAD_MUTANT(stale_stamp_acked);
   resending.is_entry_old = options.logged != nullptr;
-  if (are_of_one_table(mutations)) return resending;
+  // Rows of views are of the rows that they were made of: where these went with a TRUNCATE, nobody
+  // would take them out of the views again.
+  if (are_of_one_table(mutations) || options.write_type == base::WriteType::kView) return resending;
   const MetaSnapshot state = meta_.snapshot();
   for (const storage::Mutation& mutation : mutations) {
     const TableInfo* const table = state->table(mutation.incarnation);

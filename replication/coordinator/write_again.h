@@ -33,7 +33,7 @@ struct CoordinatorImpl::Resending {
   bool heeds_marks = true;
   /// What the holders of a logged batch have is not what is sent next.
   bool is_entry_old = false;
-  /// Whose the mutations' incarnations were at first; empty where all are of one table.
+  /// Whose the mutations' incarnations are; empty where all are of one table, and for views.
   std::map<TableIncarnation, TableId> tables;
 };
 

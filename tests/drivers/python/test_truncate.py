@@ -7,6 +7,7 @@ import time
 import pytest
 from cassandra import ConsistencyLevel
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
+from conftest import wait_until
 
 
 @pytest.fixture
@@ -97,3 +98,37 @@ def test_requests_beside_truncate(session, tables):
         session.execute(SimpleStatement("INSERT INTO truncated (k, v) VALUES (%d, 'z')" % k, consistency_level=ConsistencyLevel.QUORUM))
         read = SimpleStatement("SELECT k FROM truncated", consistency_level=ConsistencyLevel.QUORUM)
         assert [row.k for row in session.execute(read)] == [k]
+
+
+def test_views_of_a_truncated_table_have_no_rows_of_before(session):
+    """An execution of a view's task makes the rows of all views in one write."""
+    session.execute("CREATE TABLE seen (k int PRIMARY KEY, a int, b int)")
+    for key in "a", "b":
+        session.execute("CREATE MATERIALIZED VIEW seen_by_%s AS SELECT * FROM seen WHERE k IS NOT NULL AND %s IS NOT NULL PRIMARY KEY (%s, k)" % (key, key, key))
+    insert = session.prepare("INSERT INTO seen (k, a, b) VALUES (?, ?, ?)")
+    stop = threading.Event()
+
+    def write(first):
+        k = first
+        while not stop.is_set():
+            session.execute(insert, (k, k % 7, k % 11))
+            k += 4
+
+    threads = [threading.Thread(target=write, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(6):
+        time.sleep(0.15)
+        session.execute("TRUNCATE seen")
+    time.sleep(0.05)
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+    def rows(table):
+        read = SimpleStatement("SELECT k, a, b FROM %s" % table, consistency_level=ConsistencyLevel.QUORUM)
+        return {tuple(row) for row in session.execute(read)}
+
+    base = rows("seen")
+    assert base
+    wait_until(lambda: rows("seen_by_a") == base == rows("seen_by_b"), 20, "the views have the rows of the table")
