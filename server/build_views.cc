@@ -20,13 +20,13 @@ struct BuiltView {
 };
 using BuiltViews = std::map<TableIncarnation, BuiltView>;
 
-// A view is built when it is on all stores; the least position and all rows together.
+// A view is built when the tasks of all stores have been executed; the least position and all rows together.
 BuiltViews join_views(const std::vector<std::vector<replication::ViewStatus>>& parts) {
   BuiltViews views;
   for (const auto& part : parts) {
     for (const replication::ViewStatus& status : part) {
       BuiltView& view = views[status.view];
-      view.built = view.built && status.built;
+      view.built = view.built && status.complete;
       view.position = std::min(view.position, status.position);
       view.rows += status.rows;
     }

@@ -291,10 +291,19 @@ int64_t ViewRunner::lag_us() const {
   return since_us_.empty() ? 0 : std::max<int64_t>(0, now_us - *since_us_.begin());
 }
 
-std::vector<ViewStatus> ViewRunner::statuses() const {
+std::vector<ViewStatus> ViewRunner::statuses() {
   std::vector<ViewStatus> all;
-  for (const auto& [place, status] : views_) all.push_back(status);
+  for (auto& [place, status] : views_) {
+    status.complete = status.complete || is_complete(status);
+    all.push_back(status);
+  }
   return all;
+}
+
+// By the oldest task of the shard, whichever view's it is.
+bool ViewRunner::is_complete(const ViewStatus& status) const {
+  const bool knows_all = !scans_ && !to_scan_.contains({status.store, status.base});
+  return status.built && knows_all && (since_us_.empty() || *since_us_.begin() > status.built_us);
 }
 
 // Without it members would execute a large row side by side, each slower for the others.
@@ -398,9 +407,9 @@ void ViewRunner::on_state() {
           continue;
         }
         const bool built = views.is_built(base, maker->incarnation());
-        known.emplace(place,
-                      ViewStatus{base, maker->incarnation(), number, built,
-                                 built ? RingPosition::highest() : RingPosition::lowest(), 0});
+        known.emplace(place, ViewStatus{base, maker->incarnation(), number, built, false,
+                                        built ? RingPosition::highest() : RingPosition::lowest(), 0,
+                                        reactor_.wall_time_us()});
         to_scan_.emplace(number, base);  // what an earlier life has left
       }
     }
@@ -524,6 +533,7 @@ Task<void> ViewRunner::build_some() {
     if (!page || known == views_.end()) continue;
     metrics_.rows_built.add(page->rows);
     known->second.built = page->built;
+    known->second.built_us = reactor_.wall_time_us();
     known->second.position = page->position;
     known->second.rows += page->rows;
     if (page->built)

@@ -61,9 +61,11 @@ struct ViewMetrics {
 struct ViewStatus {
   TableIncarnation base, view;
   uint32_t store = 0;
-  bool built = false;
+  bool built = false;     // each row has a task
+  bool complete = false;  // and these have been executed: the view has all that was there then
   RingPosition position;  // all before it has tasks
   uint64_t rows = 0;      // that this life has built
+  int64_t built_us = 0;   // by the wall clock; or since when this life knows of it
 };
 
 /// Executes the tasks of views that the stores of a shard have, and answers as a member. Owned by
@@ -84,7 +86,7 @@ class ViewRunner {
   size_t pending() const;
   /// How long the oldest task has waited.
   int64_t lag_us() const;
-  std::vector<ViewStatus> statuses() const;
+  std::vector<ViewStatus> statuses();
   const ViewMetrics& metrics() const { return metrics_; }
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 
@@ -112,6 +114,7 @@ class ViewRunner {
   void on_settle(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_state();
   void add(uint32_t store, storage::ViewTaskEntry entry);
+  bool is_complete(const ViewStatus& status) const;
   /// How long what waits has waited.
   void note_since(Waiting& waiting);
   std::vector<uint64_t> known_of(const Key& key) const;

@@ -89,7 +89,7 @@ std::string AdminService::view_builds(const AllFigures& figures) const {
   for (const StoreFigures& shard : figures) {
     for (const replication::ViewStatus& status : shard.views) {
       bool& is_built = built.try_emplace(status.view, true).first->second;
-      is_built = is_built && status.built;
+      is_built = is_built && status.complete;
     }
   }
   json views = json::array();

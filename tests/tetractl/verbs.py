@@ -268,6 +268,9 @@ def data_verbs(session):
     check("and they are there", as_json("datapaths ks", "ks")["ks"]["t"] == [str(data)] and list(data.glob("store-*/*.sst")))
     session.execute("CREATE MATERIALIZED VIEW ks.v AS SELECT * FROM ks.t WHERE k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (c, k)")
     check("a view is built in time", wait_for(lambda: tetractl("viewbuildstatus", "ks", "v").returncode == 0, 60))
+    counts = [session.execute(SimpleStatement("SELECT count(*) FROM ks.%s" % table, consistency_level=ConsistencyLevel.QUORUM)).one()[0]
+              for table in ("t", "v")]
+    check("and then has all rows of this node", counts[0] == counts[1] >= 300, str(counts))
     for line in "viewbuildstatus ks v", "viewbuildstatus ks.v":
         case(line, r"\Aks\.v has finished building on this node\n\Z")
     case("viewbuildstatus ks.v v", "ks.v names a view already", 1)
