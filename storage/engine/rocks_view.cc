@@ -19,6 +19,7 @@ namespace {
 /// What one step of an iterator may pass over on the loop: deleted keys and older versions.
 constexpr uint64_t kSkippedHereMax = 500;
 constexpr size_t kMergedBytesMax = 64 << 10;  // of one read; compaction does the rest
+constexpr size_t kManyOperands = 256, kOftenChangedBytesMax = 4 << 20;
 
 rocksdb::Slice slice_of(BytesView bytes) { return {bytes.data(), bytes.size()}; }
 BytesView view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
@@ -137,11 +138,14 @@ uint64_t RocksView::passed_over() const {
 
 void RocksView::see(BytesView key, BytesView value) {
   steps_ += value.size() / options_.bytes_per_step;
-  if (watch_.take_operands() <= options_.operands_max) [[likely]]
+  const size_t operands = watch_.take_operands();
+  if (operands <= options_.operands_max) [[likely]]
     return;
   const size_t bytes = key.size() + value.size();
-  // What is not remembered is joined again by the next read: slower, never wrong.
-  if (merged_bytes_ + bytes > kMergedBytesMax) return;
+  // What is not remembered is joined again by the next read: slower, never wrong. A large row is
+  // worth it when it has been changed often.
+  const size_t most = operands >= kManyOperands ? kOftenChangedBytesMax : kMergedBytesMax;
+  if (merged_bytes_ + bytes > most) return;
   merged_bytes_ += bytes;
   merged_.push_back({Bytes(key), Bytes(value)});
 }

@@ -64,19 +64,49 @@ Pieces flatten(std::span<const BytesView> values) {
   return pieces;
 }
 
+/// The two with the fewest cells first, again and again: each cell is copied as often as the number of
+/// records has digits in base 2. One after another a large row would be copied for each of the
+/// updates of single elements behind it.
+RowRecord join_many(std::vector<RowRecord> records) {
+  const auto has_more_cells = [](const RowRecord& a, const RowRecord& b) {
+    return a.cells.size() > b.cells.size();
+  };
+  std::ranges::make_heap(records, has_more_cells);
+  const auto take_least = [&] {
+    std::ranges::pop_heap(records, has_more_cells);
+    RowRecord least = std::move(records.back());
+    records.pop_back();
+    return least;
+  };
+  while (records.size() > 1) {
+    const RowRecord a = take_least(), b = take_least();
+    records.push_back(reconcile(a, b));
+    std::ranges::push_heap(records, has_more_cells);
+  }
+  return std::move(records.front());
+}
+
 /// Joins the good pieces that decode; the others become broken ones. Empty if none decodes.
 void join_records(Pieces& pieces, Bytes& out) {
+  constexpr size_t kFew = 4;
+  std::vector<RowRecord> many;  // of more than a few
   RowRecord merged;
   bool any = false;
   for (const BytesView value : pieces.good) {
-    const auto record = decode_row_record(value);
+    auto record = decode_row_record(value);
     if (!record) {
       pieces.broken.push_back(value);
       continue;
     }
-    merged = reconcile(merged, *record);
     any = true;
+    if (pieces.good.size() <= kFew) {
+      merged = reconcile(merged, *record);
+    } else {
+      drop_hidden(*record);  // as reconcile() does
+      many.push_back(std::move(*record));
+    }
   }
+  if (!many.empty()) merged = join_many(std::move(many));
   if (any) encode_row_record(merged, out);
 }
 

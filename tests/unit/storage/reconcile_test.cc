@@ -168,6 +168,30 @@ TEST_CASE("steps of range tombstones say for every key what the newest of them s
   }
 }
 
+TEST_CASE("values join to the same, few or many, in whatever order") {
+  RandomRows rows(15);
+  for (size_t count = 1; count <= 60; ++count) {
+    for (int i = 0; i < 50; ++i) {
+      RowRecord one_by_one;
+      std::vector<Bytes> encoded(count);
+      for (Bytes& value : encoded) {
+        const RowRecord record = rows.record();
+        one_by_one = reconcile(one_by_one, record);
+        encode_row_record(record, value);
+      }
+      Bytes expected, joined;
+      encode_row_record(one_by_one, expected);
+      REQUIRE(merge_values(KeyKind::kRow, std::vector<BytesView>(encoded.begin(), encoded.end()),
+                           joined) == 0);
+      REQUIRE(joined == expected);
+      joined.clear();
+      REQUIRE(merge_values(KeyKind::kRow, std::vector<BytesView>(encoded.rbegin(), encoded.rend()),
+                           joined) == 0);
+      REQUIRE(joined == expected);
+    }
+  }
+}
+
 TEST_CASE("a value that does not decode is kept, reported, and never taken for data") {
   const Bytes good = inserted(5, "v"), newer = inserted(6, "w");
   Bytes joined;
