@@ -383,14 +383,17 @@ class DescribeStatement final : public Statement {
                  ? host.to_string()
                  : fmt::format("/{}:{}", found->second.address, found->second.internode_port);
     };
-    std::set<std::string> out;
+    std::set<HostId> owners;
     for (const auto& [name, schema] : keyspace.tables) {
+      if (owners.size() == meta.nodes.size()) break;  // with many tables soon
       const replication::TableInfo* const table = meta.table(schema->id);
       if (table == nullptr) continue;
       for (const auto& replica : table->tablets.find({token, 0}).replicas)
-        out.insert(endpoint(replica.host));
+        owners.insert(replica.host);
     }
-    if (out.empty()) out.insert(endpoint(owner));
+    if (owners.empty()) owners.insert(owner);
+    std::set<std::string> out;
+    for (const HostId host : owners) out.insert(endpoint(host));
     return out;
   }
 

@@ -36,6 +36,7 @@ namespace {
 
 // Pauses after an execution that failed: doubled, up to a second.
 constexpr int64_t kTryAgainUs = 100'000, kTryAgainMostUs = 1'000'000;
+constexpr int64_t kSlowUs = 500'000;  // half of what members are given to answer
 constexpr uint32_t kPutOffMost = 3;
 constexpr uint64_t kLargeBytes = 256 << 10;  // of a row: it takes a turn of the members, or more
 constexpr int64_t kKeepUpEveryUs = 50'000;
@@ -318,10 +319,10 @@ void ViewRunner::put_off(uint32_t store, const storage::ViewRow& row, uint64_t b
   if (later_us > known->second.due_us) set_due(known->first, known->second, later_us);
 }
 
-void ViewRunner::note_outcome(const Result<std::vector<uint64_t>>& done) {
-  if (done)
+void ViewRunner::note_outcome(bool is_done, int64_t took_us) {
+  if (is_done)
     running_most_ = std::min(running_most_ + 1, options_.running_max);
-  else if (done.error().code != ErrorCode::kOverloaded)  // others are at it
+  else if (took_us >= kSlowUs)
     running_most_ = std::max<size_t>(running_most_ / 2, 1);
 }
 
@@ -330,10 +331,11 @@ void ViewRunner::note_outcome(const Result<std::vector<uint64_t>>& done) {
 Task<void> ViewRunner::run(Key key) {
   // Tasks known before the execution: those that it did not see are looked at below.
   const std::vector<uint64_t> known = known_of(key);
+  const base::MonotonicUs began_us = reactor_.now_us();
   const auto done = co_await execute(key, waiting_.at(key).tries);
   TETRAD_ASSERT(running_ != 0);
   --running_;
-  note_outcome(done);
+  note_outcome(done.has_value(), reactor_.now_us() - began_us);
   Waiting& waiting = waiting_.at(key);
   TETRAD_ASSERT(waiting.runs);
   waiting.runs = false;

@@ -127,8 +127,9 @@ class ViewRunner {
   void put_off(uint32_t store, const storage::ViewRow& row, uint64_t bytes);
   /// Begins executions that are due, as many as may run at once.
   void pump();
-  /// Fewer at once after a failure, as rows may be large; one more after each that has not failed.
-  void note_outcome(const Result<std::vector<uint64_t>>& done);
+  /// Fewer at once after one that failed for time, as rows may be large; one more after each that
+  /// has not failed. What is refused at once says nothing of it.
+  void note_outcome(bool is_done, int64_t took_us);
   /// Sets the timer, if it would come later.
   void look_at(base::MonotonicUs at_us);
 
