@@ -20,7 +20,8 @@ struct BuiltView {
 };
 using BuiltViews = std::map<TableIncarnation, BuiltView>;
 
-// A view is built when the tasks of all stores have been executed; the least position and all rows together.
+// A view is built when the tasks of all stores have been executed; the least position and all rows
+// together.
 BuiltViews join_views(const std::vector<std::vector<replication::ViewStatus>>& parts) {
   BuiltViews views;
   for (const auto& part : parts) {

@@ -64,10 +64,9 @@ Pieces flatten(std::span<const BytesView> values) {
   return pieces;
 }
 
-/// The two with the fewest cells first, again and again: each cell is copied as often as the number of
-/// records has digits in base 2. One after another a large row would be copied for each of the
-/// updates of single elements behind it.
-RowRecord join_many(std::vector<RowRecord> records) {
+/// At least one. The two with the fewest cells first, again and again. One after another a large row
+/// would be copied for each of the updates of single elements behind it.
+RowRecord join(std::vector<RowRecord> records) {
   const auto has_more_cells = [](const RowRecord& a, const RowRecord& b) {
     return a.cells.size() > b.cells.size();
   };
@@ -88,26 +87,18 @@ RowRecord join_many(std::vector<RowRecord> records) {
 
 /// Joins the good pieces that decode; the others become broken ones. Empty if none decodes.
 void join_records(Pieces& pieces, Bytes& out) {
-  constexpr size_t kFew = 4;
-  std::vector<RowRecord> many;  // of more than a few
-  RowRecord merged;
-  bool any = false;
+  std::vector<RowRecord> records;
+  records.reserve(pieces.good.size());
   for (const BytesView value : pieces.good) {
     auto record = decode_row_record(value);
     if (!record) {
       pieces.broken.push_back(value);
       continue;
     }
-    any = true;
-    if (pieces.good.size() <= kFew) {
-      merged = reconcile(merged, *record);
-    } else {
-      drop_hidden(*record);  // as reconcile() does
-      many.push_back(std::move(*record));
-    }
+    drop_hidden(*record);  // as reconcile() does
+    records.push_back(std::move(*record));
   }
-  if (!many.empty()) merged = join_many(std::move(many));
-  if (any) encode_row_record(merged, out);
+  if (!records.empty()) encode_row_record(join(std::move(records)), out);
 }
 
 void join_tombstones(Pieces& pieces, Bytes& out) {
