@@ -156,7 +156,7 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   if (self.reactor_.now_us() >= deadline.at_us) co_return std::unexpected(timed_out());
 
   const ProposeRequest request = request_for(command, plan->epoch, std::move(proposal), &**decided);
-  proposed.push_back(request.proposal);
+  proposed.push_back({request.proposal, nullptr});
   Answer<PaxosVote> deciding;
   const auto passed_on = [its_place = std::weak_ptr<std::optional<ConditionalLine::Place>>(place)] {
     if (const auto held = its_place.lock()) held->reset();

@@ -63,7 +63,9 @@ Error CoordinatorImpl::PaxosRun::commit_error() const {
 
 Error CoordinatorImpl::PaxosRun::unknown() const {
   self.metrics_.conditional_unknown.add();
-  base::TimeoutDetail detail{serial_level, accepted, required};
+  size_t accepted = 0;  // of the last one, by those who have answered
+  if (!proposed.empty() && proposed.back().round != nullptr) accepted = proposed.back().round->yes;
+  base::TimeoutDetail detail{serial_level, static_cast<int>(accepted), required};
   detail.write_type = base::WriteType::kCas;
   detail.contentions = contentions;
   return Error(

@@ -7,8 +7,8 @@
 //      with an error.
 //   2. Each answer goes into the tally of every set in which the member is (rule 9).
 //   3. The round ends (`done`) at the first verdict. Answers after that are dropped, but for two
-//      things: votes of an accept are counted on, since "nobody has accepted it" is worth a short
-//      wait; and commits, which leave hints and settle.
+//      things: votes of an accept are counted to the last one, since "nobody has accepted it" makes a
+//      no certain, and is worth a short wait; and commits, which leave hints and settle.
 //
 // Promises and accepts need W of each set at the serial level, whatever the consistency level of
 // the commit. A round is shared by its callbacks, so it lives until the last of them has run;
@@ -30,8 +30,12 @@ namespace {
 
 // Settling is housekeeping: after this it is given up.
 constexpr int64_t kSettleUs = 1'000'000;
-/// How long the last votes are waited for where nothing is won but certainty.
-constexpr int64_t kVotesUs = 20'000;
+/// How long the last votes are waited for where nothing is won but certainty: before the next
+/// ballot, during which others decide, and before the client gets "unknown".
+constexpr int64_t kVotesUs = 5'000, kLastVotesUs = 20'000;
+constexpr int64_t kVotesLookUs = 1'000;
+/// How long members are asked what others have decided meanwhile.
+constexpr int64_t kAskUs = 200'000;
 
 bool contains(const std::vector<StoreAddress>& set, const StoreAddress& replica) {
   return std::find(set.begin(), set.end(), replica) != set.end();
@@ -253,9 +257,9 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRu
   }
   const bool ended = co_await round->done;
   (void)ended;
-  // Whoever has not accepted it need not look for it, nor tell the client that it may be applied.
   // Refused, and nobody has accepted it so far: the votes that are still out decide whether "not
-  // applied" is certain.
+  // applied" is certain. Whoever knows that asks for a turn, instead of looking for its proposal
+  // with a ballot that is in everybody's way.
   if (!round->succeeded() && round->last.present() && round->yes == 0 && round->without_vote != 0) {
     const auto voted = round->voted.setter();
     const auto timer = self.reactor_.call_at(
@@ -273,6 +277,44 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRu
     }
   }
   co_return round;
+}
+
+Task<bool> CoordinatorImpl::PaxosRun::is_refused_in_the_end(std::shared_ptr<Round> round) {
+  const base::MonotonicUs until_us = self.reactor_.now_us() + kLastVotesUs;
+  while (round->yes == 0 && round->without_vote != 0 && self.reactor_.now_us() < until_us)
+    co_await base::sleep_for(self.reactor_, kVotesLookUs);
+  co_return round->is_refused_by_all();
+}
+
+Task<Fate> CoordinatorImpl::PaxosRun::ask_fate(PlanPtr plan, Ballot origin, Ballot gap) {
+  struct Asking {
+    size_t left;
+    base::OneShot<Fate> found;
+    void on_fate(Fate fate) {
+      --left;
+      if (fate != Fate::kUnknown || left == 0) found.setter().set(fate);
+    }
+  };
+  note("Asking what was decided since an earlier ballot");
+  const auto asking = std::make_shared<Asking>(plan->voting);
+  if (asking->left == 0) co_return Fate::kUnknown;
+  const Bytes encoded = encode_followed_request(gap, origin);
+  const base::Deadline until{std::min(attempt_deadline().at_us, self.reactor_.now_us() + kAskUs)};
+  for (const StoreAddress& replica : plan->voters()) {
+    if (self.replicas_.is_local(replica)) {
+      asking->on_fate(fate_before(origin, gap, self.paxos_.followed().before(gap, origin)));
+      continue;
+    }
+    self.rpc_.call(replica.host, replica.store, Verb::kPaxosFollowed, encoded, until,
+                   [asking, origin, gap](Result<Bytes> answer) {
+                     const auto before =
+                         answer ? decode_followed_answer(*answer) : std::unexpected(answer.error());
+                     // A node of an earlier version does not know the question.
+                     asking->on_fate(before ? fate_before(origin, gap, *before) : Fate::kUnknown);
+                   });
+  }
+  const Fate fate = co_await asking->found;
+  co_return fate;
 }
 
 /// A commit on its way. It goes on when the statement has been answered: so it knows nothing of it.

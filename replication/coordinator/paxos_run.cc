@@ -45,7 +45,8 @@ constexpr int64_t kTurnWaitUs = 250'000;
 }  // namespace
 
 bool CoordinatorImpl::PaxosRun::is_own(const Ballot& origin) const {
-  return std::ranges::any_of(proposed, [&](const Proposal& own) { return own.origin == origin; });
+  return std::ranges::any_of(proposed,
+                             [&](const Proposed& own) { return own.proposal.origin == origin; });
 }
 
 /// Half of what time is left is for one attempt: one of those who were asked may be gone.
@@ -77,7 +78,10 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
       Result<void> taken = co_await take_place();
       TETRAD_CO_TRY_VOID(std::move(taken));
     }
-    if (is_out_of_time()) co_return std::unexpected(ended(timed_out()));
+    if (is_out_of_time()) {
+      Error error = co_await ended_out_of_time();
+      co_return std::unexpected(std::move(error));
+    }
     // Not while something of it may be decided: after several others nobody could tell any more.
     if (is_certain() && !turn && !goes_without && self.options_.takes_turns &&
         self.turns_.is_contended(key)) {
@@ -89,6 +93,12 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
     if (*step == Step::kDone) co_return Result<void>();
     self.metrics_.conditional_retries.add();
   }
+}
+
+Task<Error> CoordinatorImpl::PaxosRun::ended_out_of_time() {
+  for (const Proposed& own : proposed)
+    if (own.round != nullptr) (void)co_await is_refused_in_the_end(own.round);
+  co_return ended(timed_out());
 }
 
 Task<void> CoordinatorImpl::PaxosRun::take_turn() {
@@ -161,6 +171,8 @@ void CoordinatorImpl::PaxosRun::make_after(int64_t made_us) {
 // One ballot from its promises to its decision. Every way out that is not an error says how to go
 // on.
 Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt() {
+  std::erase_if(proposed, [](const Proposed& own) { return own.is_gone(); });
+  open_attempts = proposed.empty() ? 0 : open_attempts + 1;
   auto planned = make_plan(true);
   if (!planned) {
     Error& error = planned.error();
@@ -219,16 +231,23 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_
   const std::span<const RegistersOf> told = round->told;
   // Own proposals first: is one of them decided? If nobody can tell, neither can the client
   // (CAS_WRITE_UNKNOWN).
-  for (const Proposal& own : proposed) {
-    const Fate fate = fate_of(own.origin, told, round->floor_us);
-    if (fate == Fate::kUnknown) co_return std::unexpected(unknown());
+  for (const Proposed& own : proposed) {
+    if (own.is_gone()) continue;
+    Ballot gap;
+    Fate fate = fate_of(own.proposal.origin, told, round->floor_us, &gap);
+    if (fate == Fate::kUnknown && gap.present())
+      fate = co_await ask_fate(round->plan, own.proposal.origin, gap);
+    if (fate == Fate::kUnknown) {
+      if (own.round != nullptr && co_await is_refused_in_the_end(own.round)) continue;
+      co_return std::unexpected(unknown());
+    }
     if (fate != Fate::kApplied) continue;
-    Result<Step> finished = co_await finish_own(round->plan, own);
+    Result<Step> finished = co_await finish_own(round->plan, own.proposal);
     co_return finished;
   }
   if (TETRAD_MUTANT(lwt_not_decided_final)) {
-    std::erase_if(proposed, [&](const Proposal& own) {
-      return fate_of(own.origin, told, round->floor_us) == Fate::kNotDecided;
+    std::erase_if(proposed, [&](const Proposed& own) {
+      return fate_of(own.proposal.origin, told, round->floor_us) == Fate::kNotDecided;
     });
   }
   // An open proposal may be on a majority that this round saw a part of. It must be finished before
@@ -529,15 +548,13 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::propose
   // The reads and the condition took their time: nobody waits for the answer any more.
   if (self.reactor_.now_us() >= deadline.at_us) co_return std::unexpected(ended(timed_out()));
   const bool is_empty = proposal.value.empty();
-  // Before the first message leaves: a lost answer must not make it forgotten.
-  if (!is_empty && !TETRAD_MUTANT(lwt_evaluated_twice)) proposed.push_back(proposal);
   const std::shared_ptr<Round> round = co_await accept(plan, proposal);
   if (!round->succeeded()) {
-    if (!is_empty) accepted = round->tally.short_of().acks();
-    // All who were asked have said no: nobody can find it any more, so it counts as never proposed.
-    const bool is_gone =
-        round->is_refused_by_all() || (TETRAD_MUTANT(lwt_refused_by_some) && round->yes == 0);
-    if (is_gone && !is_empty && !proposed.empty()) proposed.pop_back();
+    // A lost answer must not make it forgotten. When all who were asked have said no, nobody can find
+    // it any more: it counts as never proposed, and the last of them may say so later.
+    const bool may_be_gone = TETRAD_MUTANT(lwt_refused_by_some) && round->yes == 0;
+    if (!is_empty && !may_be_gone && !TETRAD_MUTANT(lwt_evaluated_twice))
+      proposed.push_back({std::move(proposal), round});
     co_return after_failure(*round);
   }
   proposed.clear();  // what is decided now has a later ballot than they
@@ -583,7 +600,13 @@ Result<CoordinatorImpl::PaxosRun::Step> CoordinatorImpl::PaxosRun::after_failure
 Task<void> CoordinatorImpl::PaxosRun::pause() {
   if (std::exchange(at_once, false)) co_return;
   int64_t pause_us = kPauseUs;
-  if (backoffs != 0) {
+  if (!is_certain()) {
+    // Each value that others decide makes it less likely that somebody can tell what became of this
+    // one. So at once first, and soon after that.
+    if (open_attempts == 0) co_return;
+    const int64_t most_us = kBackoffMinUs << std::min(open_attempts, 6u);
+    pause_us = 1 + static_cast<int64_t>(self.random_.below(static_cast<uint64_t>(most_us)));
+  } else if (backoffs != 0) {
     // Whose turn it is meets only those who do not know yet that they have to wait for theirs.
     // At most kBackoffMaxUs, at random, so that two coordinators do not collide in step.
     const unsigned doublings = turn ? 0 : std::min(backoffs, 7u);

@@ -9,6 +9,7 @@
 // them can be decided any more.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,6 +58,13 @@ struct CoordinatorImpl::PaxosRun {
   struct Round;
   struct PrepareRound;
   struct CommitRound;
+  /// A value that this statement has proposed, and the round that was to accept it: its votes are
+  /// counted to the last one.
+  struct Proposed {
+    storage::Proposal proposal;
+    std::shared_ptr<Round> round;  // null: the only member decides
+    bool is_gone() const;
+  };
 
   /// How a statement goes on after a part of an attempt.
   enum class Step : uint8_t {
@@ -93,6 +101,8 @@ struct CoordinatorImpl::PaxosRun {
   Task<Result<void>> commit(PlanPtr plan, storage::Proposal proposal, ConsistencyLevel level,
                             std::vector<StoreAddress> known);
 
+  /// Asks the members what was decided after the own proposal, for others have been decided since.
+  Task<Fate> ask_fate(PlanPtr plan, storage::Ballot origin, storage::Ballot gap);
   /// What the promises tell of earlier proposals, its own among them.
   Task<Result<Step>> finish_earlier(std::shared_ptr<PrepareRound> round);
   Task<Result<Step>> read_again(std::shared_ptr<PrepareRound> round);
@@ -126,10 +136,15 @@ struct CoordinatorImpl::PaxosRun {
                                                           : ConsistencyLevel::kQuorum;
   }
   /// Nothing it has proposed can be applied any more.
-  bool is_certain() const { return proposed.empty(); }
+  bool is_certain() const { return std::ranges::all_of(proposed, &Proposed::is_gone); }
+  /// Waits a little for votes that are still out, if nobody has said yes so far: whether all have
+  /// refused the round's proposal.
+  Task<bool> is_refused_in_the_end(std::shared_ptr<Round> round);
   bool is_own(const storage::Ballot& origin) const;
   /// Now that the table is gone, or the statement cannot go on.
   Error ended(Error error) const { return is_certain() ? std::move(error) : unknown(); }
+  /// The same, when the last votes have been waited for.
+  Task<Error> ended_out_of_time();
   Error timed_out() const;
   /// Promises that an attempt needs by the map of now: of who has not been asked yet.
   int promises_needed() const;
@@ -146,18 +161,18 @@ struct CoordinatorImpl::PaxosRun {
   /// In the line of the partition; none when the next one may go on.
   std::shared_ptr<std::optional<ConditionalLine::Place>> place =
       std::make_shared<std::optional<ConditionalLine::Place>>();
-  std::vector<storage::Proposal> proposed = {};  // values that may yet be decided
-  int64_t made_after_us = 0;                     // the next ballot is made later
-  std::optional<int64_t> above_us = {};          // its time is later; this need not be a time
+  std::vector<Proposed> proposed = {};   // values that may yet be decided
+  int64_t made_after_us = 0;             // the next ballot is made later
+  std::optional<int64_t> above_us = {};  // its time is later; this need not be a time
   bool passed_mark = false;
   uint16_t contentions = 0;
   uint32_t backoffs = 0;
+  uint32_t open_attempts = 0;  // begun since something of its own is open
   bool sent = false;
   bool at_once = false;            // nothing is in the way of the next ballot
   bool is_decided = false;         // only the commit is left
   int received = 0, required = 0;  // of the last round that failed; 0: there was none
   std::vector<StoreAddress> failed_replicas = {};  // of that round: who answered with an error
-  int accepted = 0;  // how many at least have the statement's own proposal
 };
 
 /// Answers of one message to all, counted. Shared by the callbacks of the replicas.
@@ -190,6 +205,10 @@ struct CoordinatorImpl::PaxosRun::Round {
   bool ended = false;
   base::OneShot<bool> done;
 };
+
+inline bool CoordinatorImpl::PaxosRun::Proposed::is_gone() const {
+  return round != nullptr && round->is_refused_by_all();
+}
 
 struct CoordinatorImpl::PaxosRun::PrepareRound : Round {
   using Round::Round;

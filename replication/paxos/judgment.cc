@@ -62,6 +62,14 @@ bool is_known_committed(const Ballot& origin, std::span<const RegistersOf> answe
   });
 }
 
+/// What the value of this origin was proposed after, if one of these members knows.
+std::optional<Ballot> followed_by(const Ballot& origin, std::span<const RegistersOf> answers) {
+  for (const auto& [from, registers] : answers)
+    for (const auto* known : {&registers.accepted, &registers.committed})
+      if (*known && (*known)->origin == origin) return (*known)->follows;
+  return std::nullopt;
+}
+
 }  // namespace
 
 // What a member knows to be decided: its commit, or what the proposal that it accepted was made
@@ -120,18 +128,39 @@ Earlier earlier_in(std::span<const RegistersOf> answers) {
 //   3. nothing at or above it was accepted or committed here: a quorum has promised a later ballot
 //      without having it, so it cannot be decided any more;
 //   4. it is the newest accepted one: open, it must be completed;
-//   5. the newest follows it: it was decided before; or follows something earlier: it was passed
-//      over.
-Fate fate_of(const Ballot& origin, std::span<const RegistersOf> answers, PaxosFloor floor_us) {
+//   5. the newest follows it, or follows another one here that does, and so on: it was decided before;
+//      or one of them follows something earlier: it was passed over.
+Fate fate_of(const Ballot& origin, std::span<const RegistersOf> answers, PaxosFloor floor_us,
+             Ballot* gap) {
+  if (gap != nullptr) *gap = {};
   if (!is_above_floor(origin, floor_us)) return Fate::kUnknown;
   const Newest newest = newest_of(answers, floor_us);
   const Proposal* const last = newest.accepted_is_last() ? newest.accepted : newest.committed;
   if (is_known_committed(origin, answers)) return Fate::kApplied;
   if (last == nullptr || last->ballot < origin) return Fate::kNotDecided;
   if (last->origin == origin) return Fate::kOpen;
-  if (last->follows == origin) return Fate::kApplied;
-  // Whatever is decided after a value follows it or a later one.
-  return last->follows < origin ? Fate::kNotDecided : Fate::kUnknown;
+  // Whatever is decided after a value follows it or a later one. Each step goes back by one value
+  // that was decided, as far as one of these members knows what that one follows.
+  Ballot before = last->follows;
+  while (origin < before) {
+    const std::optional<Ballot> earlier = followed_by(before, answers);
+    if (!earlier || !(*earlier < before)) {
+      if (gap != nullptr) *gap = before;
+      return Fate::kUnknown;
+    }
+    before = *earlier;
+  }
+  return before == origin ? Fate::kApplied : Fate::kNotDecided;
+}
+
+Fate fate_before(const Ballot& origin, const Ballot& decided, std::span<const Ballot> before) {
+  Ballot at = decided;
+  for (const Ballot& earlier : before) {
+    if (!(origin < at) || !(earlier < at)) break;
+    at = earlier;
+  }
+  if (origin < at) return Fate::kUnknown;
+  return at == origin ? Fate::kApplied : Fate::kNotDecided;
 }
 
 }  // namespace tetrad::replication

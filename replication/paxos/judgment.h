@@ -71,8 +71,14 @@ enum class Fate : uint8_t {
   /// It, or the record of it, is gone.
   kUnknown,
 };
-/// `origin`: of a value that this coordinator proposed.
+/// `origin`: of a value that this coordinator proposed. `gap`, if it is not null: where others were
+/// decided since then, and that is why it is unknown, the earliest of them that these answers show;
+/// none otherwise. fate_before() goes on there.
 Fate fate_of(const storage::Ballot& origin, std::span<const RegistersOf> answers,
-             PaxosFloor floor_us);
+             PaxosFloor floor_us, storage::Ballot* gap = nullptr);
+/// The same by what a value that was decided follows: `before` is what a member knows of it, back
+/// from that value.
+Fate fate_before(const storage::Ballot& origin, const storage::Ballot& decided,
+                 std::span<const storage::Ballot> before);
 
 }  // namespace tetrad::replication

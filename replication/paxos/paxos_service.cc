@@ -33,7 +33,7 @@ namespace {
 constexpr size_t kWaitingMax = 10'000;           // beyond it: refused, the sender tries again
 constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
 constexpr Verb kVerbs[] = {Verb::kPaxosPrepare, Verb::kPaxosAccept, Verb::kPaxosCommit,
-                           Verb::kPaxosSettled};
+                           Verb::kPaxosSettled, Verb::kPaxosFollowed};
 
 PartitionName partition_of(const storage::ReadCommand& command) {
   return {command.incarnation, command.position, command.partition_key};
@@ -126,6 +126,12 @@ void PaxosService::register_verbs() {
       };
   rpc_.handle(Verb::kPaxosAccept, votes_by(&PaxosService::accept));
   rpc_.handle(Verb::kPaxosCommit, votes_by(&PaxosService::commit));
+  rpc_.handle(Verb::kPaxosFollowed,
+              [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
+                const auto asked = decode_followed_request(body);
+                if (!asked) return reply.error(asked.error());
+                reply.ok(encode_followed_answer(followed_.before(asked->first, asked->second)));
+              });
   rpc_.handle(Verb::kPaxosSettled, [this](const RpcContext& context, BytesView body,
                                           const RpcNode::Reply&) {
     auto request = decode_propose(body);
@@ -405,6 +411,7 @@ void PaxosService::accept_in_turn(uint32_t store, const ProposeRequest& request,
   // Accepted is what may be decided: the value itself is in the registers, so that any later
   // coordinator can complete it.
   metrics_.accepts.add();
+  followed_.note(request.proposal);
   turn.registers() = changed;
   storage::WriteGuard guard = guard_of(store, request.incarnation, request.position, deadline);
   const RegistersWrite write{turn.partition(), changed, nullptr,
@@ -464,6 +471,7 @@ void PaxosService::write_commit(uint32_t store, const ProposeRequest& request,
       return done(std::unexpected(std::move(noted.error())));
   }
   metrics_.commits.add();
+  followed_.note(request.proposal);
   turn.registers() = changed;
   const RegistersWrite write{turn.partition(), changed, &*mutation,
                              !TETRAD_MUTANT(lwt_commit_unsynced)};

@@ -12,6 +12,7 @@
 #include "replication/changes/change_log.h"
 #include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
+#include "replication/paxos/followed_values.h"
 #include "replication/paxos/paxos_keys.h"
 #include "replication/paxos/paxos_messages.h"
 #include "replication/repair/purge_horizon.h"
@@ -79,6 +80,8 @@ class PaxosService {
   void close_alone(uint32_t store, Alone alone, const ProposeRequest& request,
                    base::Deadline deadline, VoteCallback done);
 
+  /// What values were proposed after, of those that the stores of this shard have accepted lately.
+  const FollowedValues& followed() const { return followed_; }
   const PaxosMetrics& metrics() const { return metrics_; }
 
  private:
@@ -135,6 +138,7 @@ class PaxosService {
   ReplicaService& replicas_;
   PaxosKeys& keys_;
   PaxosMetrics metrics_;
+  FollowedValues followed_;
   /// A message that is ahead of this node's map. It is tried again with each new map, and answered
   /// at its deadline.
   struct Waiting {

@@ -97,6 +97,8 @@ constexpr std::string_view name_of(Verb verb) {
       return "paxos turn";
     case Verb::kPaxosTurnEnded:
       return "paxos turn ended";
+    case Verb::kPaxosFollowed:
+      return "paxos followed";
     case Verb::kViewRead:
       return "view read";
     case Verb::kViewSettle:

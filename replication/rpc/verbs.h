@@ -62,6 +62,7 @@ enum class Verb : uint8_t {
   kViewRead = 82,        // to a store: a row of a base table, for an image (replication/views)
   kViewSettle = 83,      // to a store: tasks of views are done
   kViewMend = 84,        // to a store: make a task of a row whose view differs
+  kPaxosFollowed = 85,   // to a store: what values were proposed after (paxos/followed_values.h)
 };
 
 /// Beside what else a message of this verb is sent. `is_request`: not one-way, and no reply.

@@ -331,6 +331,37 @@ std::string passed_over_stays_out() {
   return is_yes(three.read_at(2, other, ConsistencyLevel::kSerial)) ? "" : "the other row is lost";
 }
 
+/// Three coordinators have statements for one partition again and again, and nothing fails: nobody's
+/// client is told that nobody knows.
+std::string contended_is_certain() {
+  constexpr size_t kRounds = 3'000, kAtOnce = 6;
+  Three three;
+  if (auto wrong = three.form(); !wrong.empty()) return wrong;
+  base::Random random(1);
+  std::vector<Answer> answers(kRounds * kAtOnce);
+  for (size_t round = 0; round < kRounds; ++round) {
+    // Now and then nobody comes for so long that coordinators take no turns any more.
+    if (round % 50 == 49) three.world().run_for(2 * kSecondUs);
+    const RowName partition = three.row(std::to_string(round / 50));
+    for (size_t i = 0; i < kAtOnce; ++i) {
+      const size_t number = round * kAtOnce + i;
+      SimNode& node = three.cluster()[i % 3];
+      const RowName row{partition.incarnation, partition.partition, std::to_string(number)};
+      node.spawn(insert(&node, row, 2 * kSecondUs, &answers[number]));
+      three.world().run_for(static_cast<int64_t>(random.below(3'000)));
+    }
+  }
+  three.world().run_for(3 * kSecondUs);
+  size_t unknown = 0;
+  for (const Answer& answer : answers) {
+    if (!answer) return "a statement without an answer";
+    if (!*answer && answer->error().code != ErrorCode::kCasWriteUnknown)
+      return "a statement has failed: " + answer->error().message;
+    unknown += *answer ? 0 : 1;
+  }
+  return unknown == 0 ? "" : fmt::format("{} of {} are unknown", unknown, answers.size());
+}
+
 /// What a power cut takes of the unsynced is another part each time.
 template <std::string (*kCut)(uint64_t)>
 std::string several_cuts() {
@@ -348,6 +379,7 @@ constexpr ConditionalScenario kScenarios[] = {
     {"one-of-two-inserts", one_of_two_inserts},
     {"over-stays-out", what_is_over_stays_out},
     {"passed-over-stays-out", passed_over_stays_out},
+    {"contended-is-certain", contended_is_certain},
 };
 
 }  // namespace

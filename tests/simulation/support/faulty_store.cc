@@ -5,7 +5,19 @@ namespace tetrad::simulation {
 
 void FaultyStore::write_registers(const storage::RegistersWrite& write, storage::WriteGuard guard,
                                   base::Callback written, ApplyCallback done) {
-  this->write(write_later(write, std::move(written)), std::move(guard), std::move(done));
+  // Who was told at the deadline is not told any more that it is written.
+  const auto is_over = std::make_shared<bool>(false);
+  base::Callback in_time;
+  if (written != nullptr) {
+    in_time = [is_over, written = std::move(written)]() mutable {
+      if (!*is_over) written();
+    };
+  }
+  this->write(write_later(write, std::move(in_time)), std::move(guard),
+              [is_over, done = std::move(done)](Result<void> result) mutable {
+                *is_over = true;
+                done(std::move(result));
+              });
 }
 
 void FaultyStore::read_registers(const storage::PartitionName& partition, base::Deadline deadline,

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "replication/paxos/acceptor.h"
 #include "replication/paxos/ballot_source.h"
+#include "replication/paxos/followed_values.h"
 #include "replication/paxos/judgment.h"
 #include "replication/paxos/paxos_messages.h"
 #include "replication/paxos/sets_tally.h"
@@ -300,6 +301,61 @@ TEST_CASE("the fate of a proposal is told by what was proposed after it") {
   CHECK(fate_of(own, answers({}, with_committed(value_at(9, 7))), kNoFloor) == Fate::kUnknown);
   CHECK(fate_of(own, answers(with_committed(value_at(5)), with_committed(value_at(9, 7))),
                 kNoFloor) == Fate::kApplied);
+}
+
+TEST_CASE("the fate of a proposal is found behind values that some members still know") {
+  const Ballot own = at(5);
+  const auto of = [&](auto... registers) { return fate_of(own, answers(registers...), kNoFloor); };
+  CHECK(of(with_committed(value_at(7, 5)), with_committed(value_at(9, 7))) == Fate::kApplied);
+  CHECK(of(with_committed(value_at(7, 3)), with_committed(value_at(9, 7))) == Fate::kNotDecided);
+  CHECK(of(with_accepted(value_at(7, 5)), with_accepted(empty_at(9, 7))) == Fate::kApplied);
+  CHECK(of(with_committed(value_at(7, 6)), with_committed(value_at(9, 7))) == Fate::kUnknown);
+  CHECK(of(with_committed(value_at(6, 5)), with_committed(value_at(9, 7))) == Fate::kUnknown);
+  // What claims to follow itself, or a later one, leads nowhere.
+  CHECK(of(with_committed(value_at(7, 7)), with_committed(value_at(9, 7))) == Fate::kUnknown);
+  CHECK(of(with_committed(value_at(7, 9)), with_committed(value_at(9, 7))) == Fate::kUnknown);
+}
+
+TEST_CASE("the fate of a proposal is found in what members remember of later values") {
+  FollowedValues values;
+  values.note(value_at(3, 2));
+  values.note(value_at(7, 5));
+  values.note(empty_at(8, 7));
+  values.note(value_at(9, 7));
+  values.note(completed(value_at(9, 7), 10));  // the same value
+  values.note(value_at(12, 9));
+  using Ballots = std::vector<Ballot>;
+  CHECK(values.before(at(12), at(5)) == Ballots{at(9), at(7), at(5)});
+  CHECK(values.before(at(12), at(8)) == Ballots{at(9), at(7)});
+  CHECK(values.before(at(12), at(1)) == Ballots{at(9), at(7), at(5)});
+  CHECK(values.before(at(8), at(1)).empty());
+  CHECK(fate_before(at(5), at(12), values.before(at(12), at(5))) == Fate::kApplied);
+  CHECK(fate_before(at(6), at(12), values.before(at(12), at(6))) == Fate::kNotDecided);
+  CHECK(fate_before(at(4), at(12), values.before(at(12), at(4))) == Fate::kUnknown);
+  CHECK(fate_before(at(5), at(12), Ballots{}) == Fate::kUnknown);
+  CHECK(fate_before(at(5), at(12), Ballots{at(12)}) == Fate::kUnknown);
+
+  Ballot gap;
+  CHECK(fate_of(at(5), answers({}, with_committed(value_at(12, 9))), kNoFloor, &gap) ==
+        Fate::kUnknown);
+  CHECK(gap == at(9));
+  CHECK(fate_of(at(5), answers({}, {}), 6, &gap) == Fate::kUnknown);
+  CHECK(!gap.present());
+
+  for (int64_t us = 100; us < 100 + static_cast<int64_t>(FollowedValues::kKeptMax); ++us)
+    values.note(value_at(us, us - 1));
+  CHECK(values.before(at(12), at(5)).empty());
+  CHECK(values.before(at(300), at(100)).size() == FollowedValues::kStepsMax);
+  CHECK(values.before(at(4'195), at(4'190)) ==
+        Ballots{at(4'194), at(4'193), at(4'192), at(4'191), at(4'190)});
+
+  const Bytes asked = encode_followed_request(at(12), at(5));
+  CHECK(decode_followed_request(asked) == std::pair(at(12), at(5)));
+  CHECK(!decode_followed_request(asked + "x"));
+  CHECK(!decode_followed_request(BytesView(asked).substr(1)));
+  const Ballots three{at(9), at(7), at(5)};
+  CHECK(decode_followed_answer(encode_followed_answer(three)) == three);
+  CHECK(!decode_followed_answer(encode_followed_answer(Ballots(FollowedValues::kStepsMax + 1))));
 }
 
 TEST_CASE("who completes a value changes nothing of it but the ballot it is accepted by") {
