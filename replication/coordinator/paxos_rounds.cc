@@ -279,11 +279,13 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRu
   co_return round;
 }
 
-Task<bool> CoordinatorImpl::PaxosRun::is_refused_in_the_end(std::shared_ptr<Round> round) {
+Task<void> CoordinatorImpl::PaxosRun::wait_for_last_votes() {
   const base::MonotonicUs until_us = self.reactor_.now_us() + kLastVotesUs;
-  while (round->yes == 0 && round->without_vote != 0 && self.reactor_.now_us() < until_us)
+  const auto may_go = [](const Proposed& own) {
+    return own.round != nullptr && own.round->yes == 0 && own.round->without_vote != 0;
+  };
+  while (std::ranges::any_of(proposed, may_go) && self.reactor_.now_us() < until_us)
     co_await base::sleep_for(self.reactor_, kVotesLookUs);
-  co_return round->is_refused_by_all();
 }
 
 Task<Fate> CoordinatorImpl::PaxosRun::ask_fate(PlanPtr plan, Ballot origin, Ballot gap) {

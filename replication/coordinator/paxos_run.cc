@@ -41,6 +41,7 @@ constexpr int64_t kAttemptMinUs = 400'000;
 constexpr int64_t kBackoffMinUs = 1'000, kBackoffMaxUs = 100'000;
 constexpr int64_t kPauseUs = 5'000;
 constexpr int64_t kTurnWaitUs = 250'000;
+constexpr size_t kOpenBytesMax = 64u << 20;
 
 }  // namespace
 
@@ -96,8 +97,7 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
 }
 
 Task<Error> CoordinatorImpl::PaxosRun::ended_out_of_time() {
-  for (const Proposed& own : proposed)
-    if (own.round != nullptr) (void)co_await is_refused_in_the_end(own.round);
+  co_await wait_for_last_votes();
   co_return ended(timed_out());
 }
 
@@ -238,7 +238,8 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_
     if (fate == Fate::kUnknown && gap.present())
       fate = co_await ask_fate(round->plan, own.proposal.origin, gap);
     if (fate == Fate::kUnknown) {
-      if (own.round != nullptr && co_await is_refused_in_the_end(own.round)) continue;
+      co_await wait_for_last_votes();
+      if (own.is_gone()) continue;
       co_return std::unexpected(unknown());
     }
     if (fate != Fate::kApplied) continue;
@@ -548,6 +549,15 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::propose
   // The reads and the condition took their time: nobody waits for the answer any more.
   if (self.reactor_.now_us() >= deadline.at_us) co_return std::unexpected(ended(timed_out()));
   const bool is_empty = proposal.value.empty();
+  // Each value that may yet be decided is kept. Where large ones are refused again and again it is
+  // better not to know than to fill the memory.
+  size_t open_bytes = 0;
+  for (const Proposed& own : proposed) open_bytes += own.proposal.value.size();
+  if (open_bytes > kOpenBytesMax) {
+    co_await wait_for_last_votes();
+    if (!is_certain()) co_return std::unexpected(unknown());
+    proposed.clear();
+  }
   const std::shared_ptr<Round> round = co_await accept(plan, proposal);
   if (!round->succeeded()) {
     // A lost answer must not make it forgotten. When all who were asked have said no, nobody can find

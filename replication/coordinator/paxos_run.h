@@ -137,9 +137,8 @@ struct CoordinatorImpl::PaxosRun {
   }
   /// Nothing it has proposed can be applied any more.
   bool is_certain() const { return std::ranges::all_of(proposed, &Proposed::is_gone); }
-  /// Waits a little for votes that are still out, if nobody has said yes so far: whether all have
-  /// refused the round's proposal.
-  Task<bool> is_refused_in_the_end(std::shared_ptr<Round> round);
+  /// Waits a little, where a vote that is still out may show that all have refused a proposal.
+  Task<void> wait_for_last_votes();
   bool is_own(const storage::Ballot& origin) const;
   /// Now that the table is gone, or the statement cannot go on.
   Error ended(Error error) const { return is_certain() ? std::move(error) : unknown(); }
