@@ -181,7 +181,7 @@ void ViewRunner::add(uint32_t store, ViewTaskEntry entry) {
       tasks_known_ >= kTasksPerRowAbout * options_.waiting_max)
     return find_later();
   if (entry.of_range) {
-    since_us_.insert(entry.time_us);
+    since_us_[base].insert(entry.time_us);
     ranges_.emplace_back(store, std::move(entry));
     return expand_some();
   }
@@ -191,22 +191,27 @@ void ViewRunner::add(uint32_t store, ViewTaskEntry entry) {
   if (waiting.tasks.size() >= options_.tasks_of_row_max) return find_later();
   if (waiting.tasks.emplace(entry.sequence, entry.time_us).second) ++tasks_known_;
   // `lag` is as old as the oldest task.
-  note_since(waiting);
+  note_since(base, waiting);
   if (is_new) set_due(key, waiting, reactor_.now_us() + turn_after_us(key));
 }
 
 // So the first task is the oldest.
 // Sequences rise with time.
-void ViewRunner::note_since(Waiting& waiting) {
+void ViewRunner::note_since(TableIncarnation base, Waiting& waiting) {
   const int64_t since_us = waiting.tasks.empty() ? 0 : waiting.tasks.begin()->second;
   if (since_us == waiting.since_us) return;
-  if (waiting.since_us != 0) {
-    const auto counted = since_us_.find(waiting.since_us);
-    TETRAD_ASSERT(counted != since_us_.end());
-    since_us_.erase(counted);
-  }
+  if (waiting.since_us != 0) forget_since(base, waiting.since_us);
   waiting.since_us = since_us;
-  if (since_us != 0) since_us_.insert(since_us);
+  if (since_us != 0) since_us_[base].insert(since_us);
+}
+
+void ViewRunner::forget_since(TableIncarnation base, int64_t since_us) {
+  const auto of_base = since_us_.find(base);
+  TETRAD_ASSERT(of_base != since_us_.end());
+  const auto counted = of_base->second.find(since_us);
+  TETRAD_ASSERT(counted != of_base->second.end());
+  of_base->second.erase(counted);
+  if (of_base->second.empty()) since_us_.erase(of_base);
 }
 
 std::vector<uint64_t> ViewRunner::known_of(const Key& key) const {
@@ -229,7 +234,7 @@ void ViewRunner::drop(const Key& key, Waiting& waiting, const std::vector<uint64
     TETRAD_ASSERT(tasks_known_ >= gone);
     tasks_known_ -= gone;
   }
-  note_since(waiting);
+  note_since(key.row.base, waiting);
   if (!waiting.tasks.empty() || waiting.runs) return;
   due_.erase({waiting.due_us, key});
   waiting_.erase(key);
@@ -284,12 +289,14 @@ size_t ViewRunner::pending() const {
   const auto building =
       std::ranges::count_if(views_, [](const auto& view) { return !view.second.built; });
   return waiting_.size() + ranges_.size() + expanding_ + to_scan_.size() +
-         static_cast<size_t>(building) + (scans_ ? 1 : 0);
+         static_cast<size_t>(building) + (scanned_ ? 1 : 0);
 }
 
 int64_t ViewRunner::lag_us() const {
   const int64_t now_us = reactor_.wall_time_us();
-  return since_us_.empty() ? 0 : std::max<int64_t>(0, now_us - *since_us_.begin());
+  int64_t oldest_us = now_us;
+  for (const auto& [base, since_us] : since_us_) oldest_us = std::min(oldest_us, *since_us.begin());
+  return now_us - oldest_us;
 }
 
 std::vector<ViewStatus> ViewRunner::statuses() {
@@ -301,10 +308,12 @@ std::vector<ViewStatus> ViewRunner::statuses() {
   return all;
 }
 
-// By the oldest task of the shard, whichever view's it is.
+// By the oldest task of the shard's rows of the base table, whichever view's and store's it is.
 bool ViewRunner::is_complete(const ViewStatus& status) const {
-  const bool knows_all = !scans_ && !to_scan_.contains({status.store, status.base});
-  return status.built && knows_all && (since_us_.empty() || *since_us_.begin() > status.built_us);
+  const std::pair place(status.store, status.base);
+  if (!status.built || scanned_ == place || to_scan_.contains(place)) return false;
+  const auto of_base = since_us_.find(status.base);
+  return of_base == since_us_.end() || *of_base->second.begin() > status.built_us;
 }
 
 // Without it members would execute a large row side by side, each slower for the others.
@@ -434,7 +443,7 @@ Task<void> ViewRunner::keep_up() {
     co_await base::sleep_for(reactor_, builds ? options_.build_pause_us : kKeepUpEveryUs);
     expand_some();
     // Beside the rest: a store may have many notes to pass over.
-    if (!scans_ && !to_scan_.empty() && waiting_.size() < options_.waiting_max / 2)
+    if (!scanned_ && !to_scan_.empty() && waiting_.size() < options_.waiting_max / 2)
       tasks_.spawn(scan_some());
     co_await build_some();
   }
@@ -443,9 +452,10 @@ Task<void> ViewRunner::keep_up() {
 
 /// Tasks of one base table of one store.
 Task<void> ViewRunner::scan_some() {
-  scans_ = true;
+  TETRAD_ASSERT(!to_scan_.empty());
+  scanned_ = *to_scan_.begin();
   co_await scan_one();
-  scans_ = false;
+  scanned_.reset();
 }
 
 Task<void> ViewRunner::scan_one() {
@@ -497,9 +507,7 @@ Task<void> ViewRunner::expand_one(uint32_t store, ViewTaskEntry range) {
   --expanding_;
   if (is_over && *is_over) {
     // The range is done when its last row has a task.
-    const auto counted = since_us_.find(range.time_us);
-    TETRAD_ASSERT(counted != since_us_.end());
-    since_us_.erase(counted);
+    forget_since(range.row.base, range.time_us);
   } else {
     ranges_.emplace_back(store, std::move(range));
   }

@@ -116,7 +116,8 @@ class ViewRunner {
   void add(uint32_t store, storage::ViewTaskEntry entry);
   bool is_complete(const ViewStatus& status) const;
   /// How long what waits has waited.
-  void note_since(Waiting& waiting);
+  void note_since(TableIncarnation base, Waiting& waiting);
+  void forget_since(TableIncarnation base, int64_t since_us);
   std::vector<uint64_t> known_of(const Key& key) const;
   void set_due(const Key& key, Waiting& waiting, base::MonotonicUs due_us);
   void drop(const Key& key, Waiting& waiting, const std::vector<uint64_t>& done);
@@ -173,15 +174,17 @@ class ViewRunner {
   const Logger logger_;
   ViewMetrics metrics_;
   std::map<Key, Waiting> waiting_;
-  size_t tasks_known_ = 0;           // of those in waiting_
-  std::multiset<int64_t> since_us_;  // of those in waiting_, and of ranges
+  size_t tasks_known_ = 0;  // of those in waiting_
+  /// Of those in waiting_, and of ranges, by base table; no table without one.
+  std::map<TableIncarnation, std::multiset<int64_t>> since_us_;
   std::set<std::pair<base::MonotonicUs, Key>> due_;
   std::deque<std::pair<uint32_t, storage::ViewTaskEntry>> ranges_;
   std::set<std::pair<uint32_t, TableIncarnation>> to_scan_;
   std::map<std::tuple<uint32_t, TableIncarnation, TableIncarnation>, ViewStatus> views_;
   size_t running_ = 0, expanding_ = 0;
   size_t running_most_ = 4;  // at present: nobody knows yet how large rows are
-  bool keeps_up_ = false, scans_ = false;
+  std::optional<std::pair<uint32_t, TableIncarnation>> scanned_;  // that is being read
+  bool keeps_up_ = false;
   base::Reactor::TimerId timer_ = 0;
   base::MonotonicUs timer_at_us_ = 0;
   std::shared_ptr<void> subscription_;
