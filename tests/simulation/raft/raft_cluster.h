@@ -56,6 +56,7 @@ class RaftCluster {
 
  private:
   static constexpr size_t kServersMax = 8;
+  static constexpr uint64_t kTickUnits = 10;
   enum class EventKind : uint8_t {
     kTick,
     kDeliver,
