@@ -4,6 +4,7 @@
 
 #include "base/byte_io.h"
 #include "replication/membership/kept_time.h"
+#include "replication/membership/leaving.h"
 
 namespace tetrad::replication {
 
@@ -133,6 +134,14 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                      [this] { be_removed(); }),
                  logger_.named("formation")),
       hub_(MetaHub::make(environment_.reactor, meta_)) {
+  if (options_.let_clients_go != nullptr) {
+    membership_.set_batch_source([this] {
+      BatchWord word = batches_.word();
+      const bool leaves = word.is_drained && replicas_on(*meta_.snapshot(), rpc_.self()) == 0;
+      word.is_drained = options_.let_clients_go(leaves) && leaves;
+      return word;
+    });
+  }
   membership_.begin_clock(last);
   membership_.on_store_lost(options_.store_lost);
   membership_.keep_clock_with(

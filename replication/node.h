@@ -84,6 +84,11 @@ struct NodeOptions {
   // What it tells the others of itself: it asks clients for no password, and shows values of masked
   // columns.
   bool is_open = false, shows_masked = false;
+  /// Asked with each heartbeat. `leaves`: the node is on its way out and holds nothing any more, and
+  /// it sends its clients away now; false: it has them, and lets them in again if it had sent them
+  /// away. Answers whether they are gone, or have been given time enough: before that it does not
+  /// leave, for nobody answers it when it has left. On the first shard's thread; null: it has none.
+  std::function<bool(bool leaves)> let_clients_go = {};
   /// The newest that this node reads; tests make an older program of it.
   ClusterFormat format = kFormatNewest;
   std::vector<Endpoint> seeds;

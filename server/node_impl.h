@@ -82,6 +82,7 @@ class NodeImpl final : public Node {
   // All shards are ready: the listener opens. Nothing before may reach a client.
   void serve();
   void look_at_logins();
+  bool let_clients_go(bool leaves);
   // Out of the cluster: the node stops, and end_out_of_cluster() decides about its data when all is
   // closed.
   void leave();
@@ -189,10 +190,12 @@ class NodeImpl final : public Node {
   base::MonotonicUs stop_began_us_ = 0;
   // The first error that ended the node; run() gives it.
   std::optional<Error> fatal_error_;
-  bool is_out_ = false, was_decommissioned_ = false;  // of its cluster; by order
-  std::set<uint32_t> to_erase_;                       // stores, when all is closed
-  std::set<uint32_t> hung_loops_;                     // of shards
-  std::vector<storage::StoreStatus> store_status_;    // by store, as last reported
+  bool is_out_ = false, was_decommissioned_ = false;       // of its cluster; by order
+  std::optional<base::MonotonicUs> clients_sent_away_us_;  // since when, as it leaves
+  bool clients_may_return_ = false;                        // if it does not leave after all
+  std::set<uint32_t> to_erase_;                            // stores, when all is closed
+  std::set<uint32_t> hung_loops_;                          // of shards
+  std::vector<storage::StoreStatus> store_status_;         // by store, as last reported
 };
 
 }  // namespace tetrad::server

@@ -48,6 +48,7 @@ replication::NodeOptions NodeImpl::node_options() {
   out.nonce = shards_[0]->random.next() | 1;
   out.store_lost = [this](uint32_t store) { store_lost(store); };
   out.is_open = !has_authentication(options_);
+  out.let_clients_go = [this](bool leaves) { return let_clients_go(leaves); };
   out.shows_masked = !options_.dynamic_data_masking_enabled;
   out.seeds = seeds_;
   out.found = options_.found;

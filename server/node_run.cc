@@ -189,6 +189,32 @@ void NodeImpl::leave() {
   stop(kOutOfCluster);
 }
 
+/// NodeOptions::let_clients_go. As after SIGTERM requests under way are answered, but while the others
+/// still answer this node. Within a heartbeat, which who serves is part of: so that changes later.
+bool NodeImpl::let_clients_go(bool leaves) {
+  constexpr int64_t kLongestUs = 10'000'000;
+  const auto serve = [this](bool serves) {
+    reactors_[0]->post([this, serves] { (void)serving_.serve_clients(serves); });
+  };
+  if (!leaves) {
+    clients_sent_away_us_.reset();
+    if (std::exchange(clients_may_return_, false)) serve(true);  // it does not leave any more
+    return true;
+  }
+  const base::MonotonicUs now_us = reactors_[0]->now_us();
+  if (!clients_sent_away_us_) {
+    clients_sent_away_us_ = now_us;
+    if (serving_.serves_clients()) {
+      logger_.info(
+          "the node leaves the cluster and holds nothing any more: its clients go to others");
+      clients_may_return_ = true;
+      serve(false);
+      return false;
+    }
+  }
+  return connections_open() == 0 || now_us - *clients_sent_away_us_ > kLongestUs;
+}
+
 /// Everything is closed. One that was ordered to leave stays away; one that was replaced while it was
 /// away comes back as a new node.
 Result<NodeEnd> NodeImpl::end_out_of_cluster(bool was_signalled) {

@@ -77,6 +77,8 @@ class BatchService {
   /// Of the oldest entry; 0: there is none.
   int64_t oldest_age_us() const;
   const BatchMetrics& metrics() const { return metrics_; }
+  /// Told to the others with each heartbeat.
+  BatchWord word() const;
 
  private:
   /// Which parts of a version are on their replicas already.
@@ -89,7 +91,6 @@ class BatchService {
   void register_verbs();
   void on_store(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   Result<void> check(const BatchHead& head, const RpcContext& context) const;
-  BatchWord word() const;
   bool is_leaving() const;
   base::MonotonicUs due_us(uint8_t rank) const;
   void look();
