@@ -116,16 +116,6 @@ std::string shown_text(BytesView text) {
   return std::string(up_to_secret(text.substr(0, kShownBytes)));
 }
 
-std::string shown(const Request& request) {
-  if (const auto* query = std::get_if<QueryRequest>(&request.message))
-    return shown_text(query->text);
-  if (const auto* prepare = std::get_if<PrepareRequest>(&request.message))
-    return shown_text(prepare->text);
-  if (const auto* execute = std::get_if<ExecuteRequest>(&request.message))
-    return "prepared " + base::to_hex(execute->id);
-  return "batch";
-}
-
 /// A null counts as a value without digits.
 std::optional<BytesView> payload_throughput(const Request& request) {
   for (const auto& [key, value] : request.custom_payload)
@@ -475,15 +465,26 @@ std::vector<RunningRequest> QueryProcessor::running(size_t count_max) const {
   return out;
 }
 
+/// The text of a prepared statement, or its id if it is not known.
+std::string QueryProcessor::text_of_prepared(BytesView id) const {
+  const auto found = prepared_.find(Bytes(id));
+  return found != prepared_.end() ? shown_text(found->second->text)
+                                  : "prepared " + base::to_hex(id);
+}
+
 std::string QueryProcessor::task_of(const Request& request) const {
-  const auto* execute = std::get_if<ExecuteRequest>(&request.message);
-  const auto found = execute == nullptr ? prepared_.end() : prepared_.find(Bytes(execute->id));
-  std::string text = found == prepared_.end() ? shown(request) : shown_text(found->second->text);
-  const char* const verb = execute != nullptr                                        ? "EXECUTE "
-                           : std::holds_alternative<QueryRequest>(request.message)   ? "QUERY "
-                           : std::holds_alternative<PrepareRequest>(request.message) ? "PREPARE "
-                                                                                     : "";
-  return verb + std::move(text);
+  if (const auto* query = std::get_if<QueryRequest>(&request.message))
+    return "QUERY " + shown_text(query->text);
+  if (const auto* prepare = std::get_if<PrepareRequest>(&request.message))
+    return "PREPARE " + shown_text(prepare->text);
+  if (const auto* execute = std::get_if<ExecuteRequest>(&request.message))
+    return "EXECUTE " + text_of_prepared(execute->id);
+  const auto* const batch = std::get_if<BatchRequest>(&request.message);
+  if (batch == nullptr || batch->statements.empty()) return "BATCH of 0";
+  const BatchRequest::Statement& first = batch->statements[0];
+  return fmt::format(
+      "BATCH of {}, the first: {}", batch->statements.size(),
+      first.prepared ? text_of_prepared(first.text_or_id) : shown_text(first.text_or_id));
 }
 
 bool QueryProcessor::tells_charge(const Request& request) const {
@@ -509,7 +510,7 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
   RequestAudit audit(options_.audit, client, reactor_, random_);
   notes.audit = &audit;
   const auto note = [&](const std::exception& error) {
-    logger_.error("request failed inside error={} statement={}", error.what(), shown(request));
+    logger_.error("request failed inside error={} statement={}", error.what(), task_of(request));
   };
   std::optional<Result<Answer>> answered;
   // The last catch of a request: libraries throw, and no input of a client ends the process.

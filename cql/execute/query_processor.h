@@ -245,6 +245,7 @@ class QueryProcessor {
   /// Builds the next schema snapshot, if it has changed, and tells the listener.
   void take_schema(const replication::MetaSnapshot& snapshot);
   /// The request's kind and the beginning of its statement, without passwords.
+  std::string text_of_prepared(BytesView id) const;
   std::string task_of(const Request& request) const;
   void log_unreadable(const SchemaSnapshot* before);
 

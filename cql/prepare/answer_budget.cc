@@ -8,6 +8,9 @@
 //    that wait.
 // 3. Whoever waits beyond his deadline gets false; a timer looks every 50 ms.
 // 4. When a large one waits, large ones behind it wait, too; small ones pass.
+// 5. While somebody wants room whose own answers are taken, connections end whose clients take nothing
+//    (is_wanted()): four of them, each with a page of 16 MiB, would keep all large answers from all
+//    others for as long as they are kept.
 //
 // All of it on the shard's thread.
 #include "cql/prepare/answer_budget.h"
@@ -122,6 +125,7 @@ bool AnswerRoom::promise(uint64_t held, uint64_t more) {
 }
 
 Task<bool> AnswerRoom::wait(uint64_t more, base::Deadline deadline) {
+  if (client_.unsent_bytes == 0) budget_.note_wanted();
   base::OneShot<bool> granted;
   place_ = budget_.waiting_.insert(budget_.waiting_.end(),
                                    {this, more, deadline.at_us, granted.setter()});

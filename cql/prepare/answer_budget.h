@@ -58,6 +58,10 @@ class AnswerBudget {
   uint64_t bytes_max() const { return bytes_max_; }
   uint64_t used_bytes() const { return unsent_bytes_ + held_bytes_ + promised_bytes_; }
   bool is_full() const { return used_bytes() >= bytes_max_; }
+  /// A client that takes its answers has lately found no room, or none for a request.
+  void note_wanted() { wanted_until_us_ = reactor_.now_us() + kWantedUs; }
+  /// Whether unread answers keep room from such a client.
+  bool is_wanted() const { return is_full() && reactor_.now_us() < wanted_until_us_; }
   void set_unsent(ClientAnswers& client, uint64_t now_bytes);
 
   /// What a statement that nothing is known of is taken to answer: little, so that it asks again
@@ -77,6 +81,7 @@ class AnswerBudget {
   using WaitingList = std::list<Waiting>;
 
   static constexpr uint64_t kUnknownBytesMax = 24u << 10;
+  static constexpr int64_t kWantedUs = 5'000'000;
 
   /// Whether `bytes` more may be promised to this room now.
   bool has_room(const AnswerRoom& room, uint64_t bytes) const;
@@ -95,6 +100,7 @@ class AnswerBudget {
   AnswerEstimate unknown_;
   WaitingList waiting_;
   bool grant_scheduled_ = false;
+  base::MonotonicUs wanted_until_us_ = 0;
   base::Reactor::TimerId timer_ = 0;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };

@@ -193,16 +193,23 @@ bool is_valid_object_name(std::string_view name) {
                                       [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
+namespace {
+
+Result<void> check_keyspace_name(const std::string& name) {
+  if (is_valid_object_name(name)) return {};
+  return fail(ErrorCode::kInvalid,
+              "Keyspace name must not be empty and must contain alphanumeric or underscore "
+              "characters only (got \"{}\")",
+              name);
+}
+
+}  // namespace
+
 // Without replication every data centre gets 4, and with a throughput alone SimpleStrategy: what
 // DESCRIBE shows, since placement does not follow factors (warn_about_factor).
 Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& input) {
   const std::string& name = statement.name.text;
-  if (!is_valid_object_name(name)) {
-    return fail(ErrorCode::kInvalid,
-                "Keyspace name must not be empty and must contain alphanumeric or underscore "
-                "characters only (got \"{}\")",
-                name);
-  }
+  TETRAD_TRY_VOID(check_keyspace_name(name));
   if (name.size() > 48) {
     return fail(
         ErrorCode::kInvalid,
@@ -323,6 +330,7 @@ Result<SchemaPlan> plan(const ast::DropKeyspace& statement, const PlanInput& inp
   TETRAD_TRY_VOID(check_enabled(input.settings.guardrails.drop_keyspace, "drop_keyspace_enabled",
                                 "DROP KEYSPACE functionality"));
   const std::string& name = statement.name.text;
+  TETRAD_TRY_VOID(check_keyspace_name(name));
   // A keyspace that does not read can be dropped, too; what it is cannot be checked.
   if (input.schema.unreadable(keyspace_key(name)) == nullptr) {
     TETRAD_TRY_VOID(check_modifiable(input.schema, name));

@@ -257,6 +257,7 @@ ClientFacts Connection::facts() const {
 
 // For errors that are found before a request became a task.
 void Connection::refuse(const cql::Envelope& envelope, const Error& error) {
+  context_.processor.metrics().count_error(error.code);
   cql::append_error(encoder_.out(), head_of(envelope), error);
   schedule_flush();
 }
@@ -311,6 +312,7 @@ bool Connection::has_room_for(const cql::Envelope& envelope) {
   // answers, but with more room.
   if (last_answer_bytes_ > kSmallAnswerBytes &&
       answers.used_bytes() > (answered_ ? 2 : 3) * answers.bytes_max()) {
+    if (unsent_bytes() == 0) context_.processor.answers().note_wanted();
     context_.metrics.overloaded.add();
     refuse(envelope, Error(ErrorCode::kOverloaded,
                            "Too many bytes of answers wait for slow clients of this node; try "
@@ -500,7 +502,6 @@ Task<void> Connection::log_in(std::shared_ptr<Connection> self, cql::Envelope en
             connection->startup_timer_ = 0;
             connection->close();
           });
-      context.processor.metrics().count_error(error->code);
       self->refuse(envelope, *error);
     } else {
       cql::append_auth_success(self->encoder_.out(), head_of(envelope));

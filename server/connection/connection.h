@@ -44,6 +44,8 @@ struct ConnectionLimits {
   int64_t linger_us = 1'000'000;  // from the last word to a client until his socket is closed
   int64_t stalled_write_timeout_us =
       60'000'000;  // a client that reads nothing for so long is closed
+  // The same while others wait for the room of its answers: less than they wait for.
+  int64_t wanted_write_timeout_us = 4'000'000;
   uint64_t shard_request_bytes_max =
       1u << 30;  // of all requests in flight on the shard; beyond it OVERLOADED
 };
@@ -230,6 +232,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   /// Sends the answers of the turn; at the end of a turn only.
   void flush();
   /// Sends the rest of wire_ as the client takes it.
+  void look_at_stall();
   void write_more();
   void close_after_flush();
   /// Of a connection that drains: looks again and again whether all is answered and nothing more
@@ -282,6 +285,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   size_t seen_bytes_ = 0;  // of encoder_: what was there before the answer that comes next
   // 0: not armed.
   base::Reactor::TimerId startup_timer_ = 0, stall_timer_ = 0, linger_timer_ = 0;
+  base::MonotonicUs stalled_since_us_ = 0;  // while stall_timer_ runs: the client takes nothing
 };
 
 }  // namespace tetrad::server

@@ -18,6 +18,8 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr int64_t kDrainedLingerUs = 100'000;
+constexpr int64_t kStallLookUs = 500'000;
+constexpr uint64_t kInTheWayBytes = 64u << 10;
 // What a client has sent may still be on its way, or in its own socket behind a full one of ours.
 constexpr int64_t kQuietUs = 20'000;
 constexpr uint64_t kStreamsMax = 32'768;    // of a connection (native protocol v5, section 2)
@@ -138,14 +140,8 @@ void Connection::drop_input() {
 // takes nothing is closed.
 void Connection::write_more() {
   if (stall_timer_ == 0) {
-    stall_timer_ = context_.reactor.call_at(
-        context_.reactor.now_us() + context_.limits.stalled_write_timeout_us, [this] {
-          stall_timer_ = 0;
-          context_.logger.warn(
-              "closed a connection whose client reads nothing client={} unsent_bytes={}",
-              client_.client_address, wire_.size() - wire_sent_);
-          close();
-        });
+    stalled_since_us_ = context_.reactor.now_us();
+    look_at_stall();
   }
   socket_.async_write_some(
       asio::buffer(wire_.data() + wire_sent_, wire_.size() - wire_sent_),
@@ -169,6 +165,27 @@ void Connection::write_more() {
         self->flush();
         self->go_on_if_paused();
       });
+}
+
+void Connection::look_at_stall() {
+  const base::MonotonicUs now_us = context_.reactor.now_us();
+  const int64_t stalled_us = now_us - stalled_since_us_;
+  const bool is_in_the_way =
+      unsent_bytes() >= kInTheWayBytes && context_.processor.answers().is_wanted();
+  const ConnectionLimits& limits = context_.limits;
+  if (stalled_us <
+      (is_in_the_way ? limits.wanted_write_timeout_us : limits.stalled_write_timeout_us)) {
+    stall_timer_ = context_.reactor.call_at(now_us + kStallLookUs, [this] {
+      stall_timer_ = 0;
+      look_at_stall();
+    });
+    return;
+  }
+  context_.logger.warn(
+      "closed a connection whose client reads nothing client={} unsent_bytes={} for_ms={}{}",
+      client_.client_address, unsent_bytes(), stalled_us / 1'000,
+      is_in_the_way ? "; others wait for the room of its answers" : "");
+  close();
 }
 
 void Connection::close_after_flush() {

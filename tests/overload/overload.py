@@ -268,6 +268,36 @@ def clients_that_never_read(node):
 
 
 @case
+def large_answers_that_nobody_reads(node):
+    """12 clients that leave a page of 16 MiB unread, beside one that takes 1 MiB at a time"""
+    request = frame(QUERY, query_body("SELECT * FROM ovl.wide WHERE k = 1"))
+    with Client() as honest:
+        honest.socket.settimeout(20)
+        for c in range(280):
+            honest.done(f"INSERT INTO ovl.wide (k, c, v) VALUES (4, {c}, '{'x' * 65536}')")
+        honest.send(request)
+        expect(honest.answer().opcode == RESULT, "1 MiB before")
+        sleepers = [Client(receive_buffer=4096) for _ in range(12)]
+        for client in sleepers:
+            client.send(frame(QUERY, query_body("SELECT * FROM ovl.wide WHERE k = 4")))
+            time.sleep(0.1)
+        began, answered, refused = time.monotonic(), 0, 0
+        # Those who read nothing are closed after a minute where nobody minds.
+        while answered < 5:
+            honest.send(request)
+            answer = honest.answer()
+            answered += answer.opcode == RESULT
+            refused += answer.code == OVERLOADED
+            expect(answer.opcode == RESULT or answer.code == OVERLOADED, answer)
+            expect(time.monotonic() - began < 30, f"{answered} answers in half a minute for a client that reads, {refused} refused")
+            time.sleep(0.1)
+        waited = time.monotonic() - began
+    for client in sleepers:
+        client.socket.close()
+    return f"the one that reads has five answers after {waited:.1f} s, refused {refused} times before"
+
+
+@case
 def small_answers_then_large_ones(node):
     """100 clients whose statement has answered little until all ask it for 1 MiB, and never read"""
     executed = lambda identifier, k, stream: frame(EXECUTE, struct.pack(">H", 16) + identifier + wire.parameters(values=[struct.pack(">i", k)]), stream)
