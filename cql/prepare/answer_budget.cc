@@ -23,9 +23,6 @@ namespace {
 
 /// An answer up to here is small: it hardly waits for those that are not.
 constexpr uint64_t kSmallBytes = 64u << 10;
-/// Large answers of one client are made one after another from here on, so that its small ones, and
-/// others, need not wait for all of them.
-constexpr uint64_t kClientBytesMax = 4u << 20;
 constexpr int64_t kLookForLateOnesUs = 50'000;
 
 }  // namespace
@@ -41,16 +38,9 @@ void AnswerBudget::set_unsent(ClientAnswers& client, uint64_t now_bytes) {
   if (is_less) room_is_free();
 }
 
-bool AnswerBudget::is_at_bound(const AnswerRoom& room, uint64_t bytes) {
-  // One of them goes on whatever the others hold, lest all of them wait for each other.
-  return room.held_ + bytes > kSmallBytes && room.client_.large_reads != 0 &&
-         room.client_.promised_bytes - room.held_ + bytes > kClientBytesMax;
-}
-
 /// Reads under way end by themselves, so a client that has read all its answers is held back by
 /// them only, not by answers that others leave unread, up to a second bound.
 bool AnswerBudget::has_room(const AnswerRoom& room, uint64_t bytes) const {
-  if (is_at_bound(room, bytes)) return false;
   // The tests, in their order, for a sum that is over the bound. 1: a client that has unread
   // answers gets no more. 2: a small answer goes on while promises are below one and a half of the
   // bound. 3: a large one gets nothing once twice the bound is used. 4: if nothing is promised, one
@@ -82,11 +72,11 @@ void AnswerBudget::grant() {
     AnswerRoom& room = *one->room;
     const bool is_large = room.held_ + one->bytes > kSmallBytes;
     if ((is_large && large_waits) || !has_room(room, one->bytes)) {
-      large_waits |= is_large && room.client_.unsent_bytes == 0 && !is_at_bound(room, one->bytes);
+      large_waits |= is_large && room.client_.unsent_bytes == 0;
       continue;
     }
     room.set(room.held_, one->bytes);
-    room.wait_ended();
+    room.waits_ = false;
     granted.push_back(std::move(one->granted));
     waiting_.erase(one);
   }
@@ -100,7 +90,7 @@ void AnswerBudget::give_up_late_ones() {
   for (auto next = waiting_.begin(); next != waiting_.end();) {
     const auto one = next++;
     if (reactor_.now_us() < one->deadline_us) continue;
-    one->room->wait_ended();
+    one->room->waits_ = false;
     late.push_back(std::move(one->granted));
     waiting_.erase(one);
   }
@@ -111,10 +101,7 @@ void AnswerBudget::give_up_late_ones() {
 }
 
 AnswerRoom::~AnswerRoom() {
-  if (waits_) {
-    budget_.waiting_.erase(place_);
-    wait_ended();
-  }
+  if (waits_) budget_.waiting_.erase(place_);
   set(0, 0);
 }
 
@@ -122,17 +109,10 @@ void AnswerRoom::set(uint64_t held, uint64_t promised) {
   const uint64_t before = held_ + promised_;
   budget_.held_bytes_ += held - held_;
   budget_.promised_bytes_ += promised - promised_;
-  const auto is_large = [](uint64_t had, uint64_t more) {
-    return more != 0 && had + more > kSmallBytes;
-  };
-  const bool was_large = is_large(held_, promised_);
-  client_.large_reads += is_large(held, promised) ? 1 : 0;
-  client_.large_reads -= was_large ? 1 : 0;
   held_ = held;
   promised_ = promised;
   client_.promised_bytes += held_ + promised_ - before;
-  // The end of a large read lets the next one of its client begin, even if nothing is given back.
-  if (held_ + promised_ < before || (was_large && promised_ == 0)) budget_.room_is_free();
+  if (held_ + promised_ < before) budget_.room_is_free();
 }
 
 bool AnswerRoom::promise(uint64_t held, uint64_t more) {
@@ -150,7 +130,6 @@ Task<bool> AnswerRoom::wait(uint64_t more, base::Deadline deadline) {
   place_ = budget_.waiting_.insert(budget_.waiting_.end(),
                                    {this, more, deadline.at_us, granted.setter()});
   waits_ = true;
-  ++client_.waiting;
   budget_.room_is_free();
   if (budget_.timer_ == 0) {
     budget_.timer_ = budget_.reactor_.call_at(budget_.reactor_.now_us() + kLookForLateOnesUs,

@@ -41,8 +41,6 @@ class AnswerEstimate {
 struct ClientAnswers {
   uint64_t unsent_bytes = 0;    // made, and not taken by the client
   uint64_t promised_bytes = 0;  // of reads under way, with what they have so far
-  uint32_t large_reads = 0;     // reads under way that may answer much
-  uint32_t waiting = 0;         // reads that wait for room
 };
 
 class AnswerRoom;
@@ -85,8 +83,6 @@ class AnswerBudget {
   static constexpr uint64_t kUnknownBytesMax = 24u << 10;
   static constexpr int64_t kWantedUs = 5'000'000;
 
-  /// Whether the client's own large answers are under way to its bound: this one waits for them.
-  static bool is_at_bound(const AnswerRoom& room, uint64_t bytes);
   /// Whether `bytes` more may be promised to this room now.
   bool has_room(const AnswerRoom& room, uint64_t bytes) const;
   /// Something was given back: waiting ones are looked at once in this turn.
@@ -127,10 +123,6 @@ class AnswerRoom {
  private:
   friend class AnswerBudget;
   void set(uint64_t held, uint64_t promised);
-  void wait_ended() {
-    waits_ = false;
-    --client_.waiting;
-  }
 
   AnswerBudget& budget_;
   ClientAnswers& client_;

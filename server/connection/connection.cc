@@ -37,7 +37,6 @@ constexpr int kRequestsPerStepMax = 128;
 constexpr uint64_t kBytesPerStepMax = 32u << 10;  // texts are parsed, values bound
 // Clients of small answers and small requests are served even when large ones hold the memory.
 constexpr uint64_t kSmallAnswerBytes = 64u << 10;
-constexpr uint32_t kLargeWaitingMax = 32;  // of a connection
 constexpr uint64_t kSmallRequestBytes = 16u << 10;
 // The version is clamped since an envelope of an unknown version must be answered in one that
 // clients know.
@@ -158,16 +157,14 @@ void Connection::charge_answers() {
                                           phase_ == Phase::kClosed ? 0 : unsent_bytes());
 }
 
-// Back-pressure: the kernel's buffer fills and TCP slows the client down. The reasons: too many
-// requests in flight, too many answer bytes unsent, large answers that wait for those before them,
-// or a full budget of the shard, in which each client gets one request at a time. A few large ones
-// may wait here, so that small requests behind them are seen; more of them would be late.
+// Back-pressure: the kernel's buffer fills and TCP slows the client down. The three reasons: too
+// many requests in flight, too many answer bytes unsent or promised, or a full budget of the shard,
+// in which each client gets one request at a time.
 bool Connection::must_pause() {
   charge_answers();
   const cql::ClientAnswers& own = client_.answers;
   paused_ = in_flight_ >= context_.limits.requests_in_flight_max ||
-            own.unsent_bytes > context_.limits.unsent_pause_bytes ||
-            own.waiting >= kLargeWaitingMax ||
+            own.unsent_bytes + own.promised_bytes > context_.limits.unsent_pause_bytes ||
             (own.unsent_bytes + in_flight_ > 0 && context_.processor.answers().is_full());
   return paused_;
 }
