@@ -298,6 +298,21 @@ def large_answers_that_nobody_reads(node):
 
 
 @case
+def large_answers_in_a_row(node):
+    """a client that asks for 20 pages of 16 MiB at once and takes its time"""
+    with Client(timeout=60) as client:
+        for c in range(280):
+            client.done(f"INSERT INTO ovl.wide (k, c, v) VALUES (5, {c}, '{'x' * 65536}')")
+        with Bystander() as bystander:
+            client.send(b"".join(frame(QUERY, query_body("SELECT * FROM ovl.wide WHERE k = 5"), stream) for stream in range(20)))
+            for _ in range(20):
+                answer = client.answer()
+                expect(answer.opcode == RESULT, answer)
+                time.sleep(0.2)
+    return bystander.words()
+
+
+@case
 def small_answers_then_large_ones(node):
     """100 clients whose statement has answered little until all ask it for 1 MiB, and never read"""
     executed = lambda identifier, k, stream: frame(EXECUTE, struct.pack(">H", 16) + identifier + wire.parameters(values=[struct.pack(">i", k)]), stream)
