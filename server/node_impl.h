@@ -82,6 +82,7 @@ class NodeImpl final : public Node {
   // All shards are ready: the listener opens. Nothing before may reach a client.
   void serve();
   void look_at_logins();
+  /// See NodeOptions::let_clients_go.
   bool let_clients_go(bool leaves);
   // Out of the cluster: the node stops, and end_out_of_cluster() decides about its data when all is
   // closed.

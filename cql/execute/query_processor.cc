@@ -465,7 +465,6 @@ std::vector<RunningRequest> QueryProcessor::running(size_t count_max) const {
   return out;
 }
 
-/// The text of a prepared statement, or its id if it is not known.
 std::string QueryProcessor::text_of_prepared(BytesView id) const {
   const auto found = prepared_.find(Bytes(id));
   return found != prepared_.end() ? shown_text(found->second->text)

@@ -244,8 +244,9 @@ class QueryProcessor {
   void forget(Prepared& prepared);
   /// Builds the next schema snapshot, if it has changed, and tells the listener.
   void take_schema(const replication::MetaSnapshot& snapshot);
-  /// The request's kind and the beginning of its statement, without passwords.
+  /// The beginning of a prepared statement, or its id if it is not known.
   std::string text_of_prepared(BytesView id) const;
+  /// The request's kind and the beginning of its statement, without passwords.
   std::string task_of(const Request& request) const;
   void log_unreadable(const SchemaSnapshot* before);
 

@@ -25,7 +25,8 @@ void FollowedValues::note(const storage::Proposal& proposal) {
 
 std::vector<Ballot> FollowedValues::before(Ballot origin, const Ballot& until) const {
   std::vector<Ballot> out;
-  // What a value follows was accepted before it, so one walk back finds all but for what came late.
+  // A value was accepted after the one that it follows. So one walk back finds the chain, unless an
+  // accept came late.
   for (size_t i = 0; i < links_.size() && out.size() < kStepsMax && until < origin; ++i) {
     const Link& link = links_[(next_ + kKeptMax - 1 - i) % kKeptMax];
     if (link.origin != origin || !(link.follows < origin)) continue;

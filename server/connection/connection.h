@@ -232,8 +232,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   /// Sends the answers of the turn; at the end of a turn only.
   void flush();
   /// Sends the rest of wire_ as the client takes it.
-  void look_at_stall();
   void write_more();
+  /// Closes the connection of a client that takes nothing for too long; looks again if it is not.
+  void look_at_stall();
   void close_after_flush();
   /// Of a connection that drains: looks again and again whether all is answered and nothing more
   /// comes.

@@ -331,8 +331,8 @@ std::string passed_over_stays_out() {
   return is_yes(three.read_at(2, other, ConsistencyLevel::kSerial)) ? "" : "the other row is lost";
 }
 
-/// Three coordinators have statements for one partition again and again, and nothing fails: nobody's
-/// client is told that nobody knows.
+/// Three coordinators have statements for one partition again and again, and nothing fails: no
+/// client gets "unknown".
 std::string contended_is_certain() {
   constexpr size_t kRounds = 3'000, kAtOnce = 6;
   Three three;

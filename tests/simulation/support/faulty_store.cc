@@ -5,7 +5,7 @@ namespace tetrad::simulation {
 
 void FaultyStore::write_registers(const storage::RegistersWrite& write, storage::WriteGuard guard,
                                   base::Callback written, ApplyCallback done) {
-  // Who was told at the deadline is not told any more that it is written.
+  // After an error at the deadline `written` must not run.
   const auto is_over = std::make_shared<bool>(false);
   base::Callback in_time;
   if (written != nullptr) {
