@@ -134,14 +134,14 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                      [this] { be_removed(); }),
                  logger_.named("formation")),
       hub_(MetaHub::make(environment_.reactor, meta_)) {
-  if (options_.let_clients_go != nullptr) {
-    membership_.set_batch_source([this] {
-      BatchWord word = batches_.word();
-      const bool leaves = word.is_drained && replicas_on(*meta_.snapshot(), rpc_.self()) == 0;
-      word.is_drained = options_.let_clients_go(leaves) && leaves;
-      return word;
-    });
-  }
+  membership_.set_batch_source([this] {
+    BatchWord word = batches_.word();
+    if (options_.let_clients_go == nullptr) return word;
+    // A node that leaves and holds nothing any more lets its clients go first.
+    const bool leaves = word.is_drained && replicas_on(*meta_.snapshot(), rpc_.self()) == 0;
+    word.is_drained = options_.let_clients_go(leaves) && leaves;
+    return word;
+  });
   membership_.begin_clock(last);
   membership_.on_store_lost(options_.store_lost);
   membership_.keep_clock_with(
@@ -171,6 +171,7 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
 ReplicationNode::~ReplicationNode() {
   // Members go in reverse order afterwards; the hub is closed first, since shards hold it.
   environment_.reactor.cancel(keep_timer_);
+  membership_.set_batch_source(nullptr);
   hub_->close();
 }
 

@@ -32,12 +32,10 @@ BatchService::BatchService(base::Reactor& reactor, RpcNode& rpc, MetaService& me
       logger_(std::move(logger)),
       store_(log, reactor, options.store) {
   register_verbs();
-  membership_.set_batch_source([this] { return word(); });
 }
 
 BatchService::~BatchService() {
   stop();
-  membership_.set_batch_source(nullptr);
   for (const Verb verb : {Verb::kBatchLogStore, Verb::kBatchLogRemove, Verb::kBatchFloor})
     rpc_.handle(verb, nullptr);
 }
