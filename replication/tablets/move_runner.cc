@@ -481,10 +481,10 @@ Task<void> MoveRunner::run_proposal(std::string name, ChangeTabletStage change) 
     co_return;
   }
   if (members != 0)
-    logger_.info("tablet changes members table={} tablet={} members={}", name, id.value, members);
+    logger_.debug("tablet changes members table={} tablet={} members={}", name, id.value, members);
   else if (stage == 0)
-    logger_.info("tablet {} table={} tablet={}",
-                 gives_up ? "stays as it was" : "has its new members", name, id.value);
+    logger_.debug("tablet {} table={} tablet={}",
+                  gives_up ? "stays as it was" : "has its new members", name, id.value);
   // At once, without waiting for the next round.
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(incarnation);
