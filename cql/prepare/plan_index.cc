@@ -62,16 +62,21 @@ bool has_index(const KeyspaceSchema& keyspace, std::string_view name) {
   });
 }
 
-/// `table_column_idx` without what no name may have, and a number where that is taken.
+constexpr size_t kIndexNameMax = 222;  // as Cassandra: what a file may be called
+
+/// `table_column_idx` without what no name may have, and a number where that is taken. Long names of
+/// tables and columns are cut, so that there is room for both.
 std::string default_name(const KeyspaceSchema& keyspace, const std::string& table,
                          std::span<const ast::IndexTarget> targets) {
   std::string base = table + "_";
   if (targets.size() == 1) base += targets.front().column.text + "_";
-  base += "idx";
   std::erase_if(base, [](char c) {
     return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
              c == '_');
   });
+  constexpr size_t kSuffixMax = 10;
+  base.resize(std::min(base.size(), kIndexNameMax - kSuffixMax));
+  base += base.ends_with('_') ? "idx" : "_idx";
   std::string name = base;
   for (int i = 1; has_index(keyspace, name); ++i) name = fmt::format("{}_{}", base, i);
   return name;
@@ -204,8 +209,7 @@ Result<std::vector<const ColumnSchema*>> target_columns(const ast::CreateIndex& 
 Result<void> check_class(const TableSchema& table, const IndexSchema& index,
                          std::span<const ColumnSchema* const> columns, const std::string& targets,
                          const IndexOptions& options) {
-  constexpr size_t kNameMax = 222;  // as Cassandra: what a file may be called
-  if (!is_word(index.name) || index.name.size() > kNameMax) {
+  if (!is_word(index.name) || index.name.size() > kIndexNameMax) {
     return fail(ErrorCode::kConfig, "Illegal index name {}", index.name);
   }
   // The native index has no rules beyond check_target().

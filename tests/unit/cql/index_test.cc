@@ -218,6 +218,20 @@ TEST_CASE_METHOD(Fixture, "a number of an index is not used twice, and reads bac
   CHECK_FALSE(cql::read_table_text(text, nullptr));
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "an index without a name has one that fits, whatever its column is called") {
+  const std::string column(216, 'c');
+  run(fmt::format("CREATE TABLE long_names (k int PRIMARY KEY, {0} int, {0}1 int)", column));
+  run(fmt::format("CREATE INDEX ON long_names ({})", column));
+  run(fmt::format("CREATE INDEX ON long_names ({}1)", column));
+  const auto schema = cql::SchemaSnapshot::build(*meta.snapshot(), nullptr, {});
+  const auto table = schema->table("ks", "long_names");
+  REQUIRE(table->indexes.size() == 2);
+  const std::string cut = ("long_names_" + column).substr(0, 212) + "_idx";
+  CHECK(table->indexes[0].name == cut);
+  CHECK(table->indexes[1].name == cut + "_1");
+}
+
 TEST_CASE_METHOD(Fixture, "a SELECT by an index asks for about the rows it needs") {
   run("CREATE TABLE many (k int PRIMARY KEY, v int)");
   run("CREATE INDEX ON many (v)");
