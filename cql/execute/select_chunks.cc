@@ -17,6 +17,7 @@
 
 #include "cql/execute/select_run.h"
 #include "cql/system/virtual_tables.h"
+#include "replication/repair/purge_horizon.h"
 
 namespace tetrad::cql {
 
@@ -37,6 +38,7 @@ constexpr uint64_t kLastRowBytes = 64u << 10;  // by which a chunk may pass its 
 // A statement of small answers begins with a small chunk. While its rows do not fit, each chunk may
 // be this many times larger than the one before, so a large answer needs few round trips.
 constexpr uint64_t kChunkGrowth = 16;
+constexpr const char* kClientGone = "the client has gone";  // nobody reads it
 
 }  // namespace
 
@@ -155,12 +157,37 @@ Task<Result<std::vector<ReadResult>>> SelectRun::read_many(std::vector<ReadComma
   co_return results;
 }
 
-// Waits in the order of arrival until the budget of the shard has room for `reads` chunks of
-// chunk_max_ bytes, at most until the deadline. The client gets OVERLOADED when it does not.
+// A slow client is in no hurry: an answer must not meet its deadline behind others of the same
+// client. Where nothing has been read yet it is as if the request had come only now.
+Task<Result<void>> SelectRun::await_turn() {
+  const bool is_there = co_await room_.await_turn(context_.request_bytes);
+  if (!is_there) co_return fail(ErrorCode::kUnavailable, kClientGone);
+  TETRAD_CO_TRY_VOID(set_deadline());
+  if (has_read_) {
+    // All rows are seen as of one time, and what is purged relies on no request going on for longer.
+    deadline_.at_us =
+        std::min(deadline_.at_us, began_us_ + replication::HorizonSlack().longest_deadline_us);
+    co_return check_time();
+  }
+  began_us_ = context_.reactor.now_us();
+  if (!context_.options.now_in_seconds) context_.now_s = context_.coordinator.now_us() / 1'000'000;
+  co_return Result<void>();
+}
+
+// First for its turn among the client's large answers, then in the order of arrival until the budget
+// of the shard has room for `reads` chunks of chunk_max_ bytes, at most until the deadline. The
+// client gets OVERLOADED when it does not.
 Task<Result<void>> SelectRun::take_room(size_t reads) {
   set_chunk_size();
-  if (room_.promise(bytes_held(), reads * chunk_max_)) co_return Result<void>();
-  const bool granted = co_await room_.wait(reads * chunk_max_, deadline_);
+  const uint64_t more = reads * chunk_max_;
+  if (context_.client.answers.has_gone) co_return fail(ErrorCode::kUnavailable, kClientGone);
+  if (!room_.may_begin(bytes_held() + more)) {
+    room_.settle(bytes_held());
+    auto begun = co_await await_turn();
+    if (!begun) co_return begun;
+  }
+  if (room_.promise(bytes_held(), more)) co_return Result<void>();
+  const bool granted = co_await room_.wait(more, deadline_);
   if (granted) co_return Result<void>();
   co_return fail(ErrorCode::kOverloaded,
                  "Too many bytes of answers wait for slow clients of this node; try again");
@@ -183,7 +210,9 @@ size_t SelectRun::reads_at_once(size_t most) {
   return std::clamp<size_t>(kChunkBytes / chunk_max_, 1, most);
 }
 
+// What was not known before there was room.
 void SelectRun::limit(ReadCommand& command) const {
+  command.now_s = context_.now_s;
   command.bytes_limit = chunk_limit_;
   command.bytes_max = chunk_max_;
 }

@@ -109,6 +109,9 @@ class SelectRun : protected SelectProgress {
   ReadCommand partition_command(const PartitionTarget& target) const;
   void set_resume(ReadCommand& command) const;
 
+  /// Until a large answer of this client may begin; the time of the request begins anew. Errors: the
+  /// client has gone; it has taken too long.
+  Task<Result<void>> await_turn();
   /// For `reads` reads at once, which then have their limits from limit(). Errors: kOverloaded.
   Task<Result<void>> take_room(size_t reads);
   void set_chunk_size();
@@ -346,6 +349,7 @@ class SelectRun : protected SelectProgress {
   std::optional<storage::IndexBounds> index_bounds_;
   int64_t index_rows_ = 0;
   bool filters_active_ = false;
+  base::MonotonicUs began_us_ = context_.reactor.now_us();  // when the first read could have begun
   base::Deadline deadline_;
   bool nothing_ = false, exhausted_ = false, sorts_ = false;
   int64_t page_size_ = -1, partition_limit_ = -1;

@@ -5,18 +5,21 @@
 // clients have not taken count too; whoever leaves his unread waits for room, and keeps none from
 // others.
 //
-// 1. AnswerRoom::promise() before a read: the bytes that are held and those that may come. It holds
-//    at once where there is room.
-// 2. Otherwise wait(): in the order of arrival, until others have settled or their clients have
-//    taken their answers, or until the deadline.
-// 3. settle() after the read: what it really takes.
-// 4. The room's destructor gives all of it back. What has been appended to the connection's buffer
+// 1. AnswerRoom::may_begin() before a read; where it may not, await_turn(): large answers of one
+//    client begin one after another, small ones pass them.
+// 2. promise() before a read: the bytes that are held and those that may come. It holds at once
+//    where there is room.
+// 3. Otherwise wait(): until others have settled or their clients have taken their answers, or
+//    until the deadline. Who has begun goes before those that have not.
+// 4. settle() after the read: what it really takes.
+// 5. The room's destructor gives all of it back. What has been appended to the connection's buffer
 //    counts as unsent, which the connection reports (set_unsent).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <list>
+#include <memory>
 
 #include "base/reactor.h"
 #include "base/task.h"
@@ -37,10 +40,30 @@ class AnswerEstimate {
   uint64_t bytes_ = kUnknown;
 };
 
-/// One client's part of a budget.
+struct ClientAnswers;
+
+/// Answers of one client that are to be large and hold little so far, in the order of arrival.
+struct AnswerTurns {
+  struct Waiting {
+    uint64_t request_bytes;
+    base::OneShot<bool>::Setter may_begin;  // false: the client has gone
+  };
+  ClientAnswers& client;  // lives while anything waits here
+  std::list<Waiting> waiting = {};
+  uint64_t request_bytes = 0;  // of all that wait
+  bool look_scheduled = false;
+};
+
+/// One client's part of a budget. Stays where it is.
 struct ClientAnswers {
-  uint64_t unsent_bytes = 0;    // made, and not taken by the client
-  uint64_t promised_bytes = 0;  // of reads under way, with what they have so far
+  uint64_t unsent_bytes = 0;                     // made, and not taken by the client
+  uint64_t promised_bytes = 0;                   // of reads under way, with what they have so far
+  uint64_t small_bytes = 0;                      // of these, of answers that are small so far
+  size_t large_waiting = 0;                      // for room, and have had their turn
+  bool has_gone = false;                         // nobody takes its answers any more
+  std::shared_ptr<AnswerTurns> turns = nullptr;  // null: nothing has waited yet
+  size_t waiting() const { return turns == nullptr ? 0 : turns->waiting.size(); }
+  uint64_t waiting_request_bytes() const { return turns == nullptr ? 0 : turns->request_bytes; }
 };
 
 class AnswerRoom;
@@ -55,6 +78,10 @@ class AnswerBudget {
   AnswerBudget(const AnswerBudget&) = delete;
   AnswerBudget& operator=(const AnswerBudget&) = delete;
 
+  /// Of one client's large answers, made and under way: beyond it no other begins. One that has
+  /// begun is made whatever its size.
+  static constexpr uint64_t kClientBytesMax = 4u << 20;
+
   uint64_t bytes_max() const { return bytes_max_; }
   uint64_t used_bytes() const { return unsent_bytes_ + held_bytes_ + promised_bytes_; }
   bool is_full() const { return used_bytes() >= bytes_max_; }
@@ -63,6 +90,10 @@ class AnswerBudget {
   /// Whether unread answers keep room from such a client.
   bool is_wanted() const { return is_full() && reactor_.now_us() < wanted_until_us_; }
   void set_unsent(ClientAnswers& client, uint64_t now_bytes);
+  /// How many large answers, of all clients, wait for their turn.
+  size_t waiting_turns() const { return waiting_turns_; }
+  /// Its connection has closed: what waits for its turn or for room ends.
+  void let_go(ClientAnswers& client);
 
   /// What a statement that nothing is known of is taken to answer: little, so that it asks again
   /// if it needs more.
@@ -71,7 +102,8 @@ class AnswerBudget {
 
  private:
   friend class AnswerRoom;
-  /// A read that waits for room, in the order of arrival.
+  /// A read that waits for room: those that have begun first, in the order in which they began,
+  /// then the others in the order of arrival.
   struct Waiting {
     AnswerRoom* room;
     uint64_t bytes;
@@ -83,12 +115,16 @@ class AnswerBudget {
   static constexpr uint64_t kUnknownBytesMax = 24u << 10;
   static constexpr int64_t kWantedUs = 5'000'000;
 
-  /// Whether `bytes` more may be promised to this room now.
-  bool has_room(const AnswerRoom& room, uint64_t bytes) const;
+  /// Whether `bytes` more may be promised to this room now. `goes_first`: of all that hold a part
+  /// of a large answer and wait, it is the one that must not wait for the others.
+  bool has_room(const AnswerRoom& room, uint64_t bytes, bool goes_first) const;
   /// Something was given back: waiting ones are looked at once in this turn.
   void room_is_free();
-  /// Grants rooms in the order of arrival.
+  /// Grants rooms in the order of `waiting_`.
   void grant();
+  /// A client has less under way: its next large answer may begin, at the end of this turn.
+  void look_at_turns(ClientAnswers& client);
+  void leave_turns(AnswerTurns& turns, std::list<AnswerTurns::Waiting>::iterator one);
   /// Answers false to those whose deadline is over.
   void give_up_late_ones();
 
@@ -99,6 +135,8 @@ class AnswerBudget {
   uint64_t unsent_bytes_ = 0, held_bytes_ = 0, promised_bytes_ = 0;
   AnswerEstimate unknown_;
   WaitingList waiting_;
+  uint64_t begun_ = 0;  // how many answers
+  size_t waiting_turns_ = 0;
   bool grant_scheduled_ = false;
   base::MonotonicUs wanted_until_us_ = 0;
   base::Reactor::TimerId timer_ = 0;
@@ -113,9 +151,14 @@ class AnswerRoom {
   AnswerRoom(const AnswerRoom&) = delete;
   AnswerRoom& operator=(const AnswerRoom&) = delete;
 
+  /// Whether an answer may become as large as this now. Always, where it is small or had its turn.
+  bool may_begin(uint64_t bytes) const;
+  /// Where it may not: until it may. No deadline: it is as if the request had not come yet. False:
+  /// the client has gone.
+  Task<bool> await_turn(uint64_t request_bytes);
   /// Of the answer `held` bytes are there; a read may add `more`. False: not now, see wait().
   bool promise(uint64_t held, uint64_t more);
-  /// After a promise() that failed: until it holds, or false at the deadline.
+  /// After a promise() that failed: until it holds. False: at the deadline, or the client has gone.
   Task<bool> wait(uint64_t more, base::Deadline deadline);
   /// The read has ended.
   void settle(uint64_t held);
@@ -123,12 +166,20 @@ class AnswerRoom {
  private:
   friend class AnswerBudget;
   void set(uint64_t held, uint64_t promised);
+  void stop_waiting();
+  /// Promises, and remembers when the answer began.
+  void begin(uint64_t promised);
 
   AnswerBudget& budget_;
   ClientAnswers& client_;
   uint64_t held_ = 0, promised_ = 0;
+  uint64_t begun_ = 0;  // the how manieth of the budget's; 0: not begun
+  bool had_turn_ = false;
   bool waits_ = false;
   AnswerBudget::WaitingList::iterator place_;  // when it waits
+  // While it waits for its turn.
+  std::shared_ptr<AnswerTurns> turns_;
+  std::list<AnswerTurns::Waiting>::iterator turn_;
 };
 
 }  // namespace tetrad::cql

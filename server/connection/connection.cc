@@ -38,6 +38,8 @@ constexpr uint64_t kBytesPerStepMax = 32u << 10;  // texts are parsed, values bo
 // Clients of small answers and small requests are served even when large ones hold the memory.
 constexpr uint64_t kSmallAnswerBytes = 64u << 10;
 constexpr uint64_t kSmallRequestBytes = 16u << 10;
+/// Large answers of a connection that wait for their turn, and of the shard: each takes some 20 KB.
+constexpr size_t kWaitingAnswersMax = 64, kAllWaitingAnswersMax = 512;
 // The version is clamped since an envelope of an unknown version must be answered in one that
 // clients know.
 cql::ReplyHead head_of(const cql::Envelope& envelope) {
@@ -157,15 +159,21 @@ void Connection::charge_answers() {
                                           phase_ == Phase::kClosed ? 0 : unsent_bytes());
 }
 
-// Back-pressure: the kernel's buffer fills and TCP slows the client down. The three reasons: too
-// many requests in flight, too many answer bytes unsent or promised, or a full budget of the shard,
-// in which each client gets one request at a time.
+// Back-pressure: the kernel's buffer fills and TCP slows the client down. The reasons: too many
+// requests in flight, too many answer bytes unsent or promised to small ones, too many large answers
+// that wait for their turn (small ones behind these are answered before them), or a full budget of
+// the shard, in which each client gets one request at a time.
 bool Connection::must_pause() {
   charge_answers();
   const cql::ClientAnswers& own = client_.answers;
-  paused_ = in_flight_ >= context_.limits.requests_in_flight_max ||
-            own.unsent_bytes + own.promised_bytes > context_.limits.unsent_pause_bytes ||
-            (own.unsent_bytes + in_flight_ > 0 && context_.processor.answers().is_full());
+  const uint64_t bytes_max = context_.limits.unsent_pause_bytes;
+  const cql::AnswerBudget& all = context_.processor.answers();
+  const bool enough_wait = own.waiting() != 0 && (own.waiting() >= kWaitingAnswersMax ||
+                                                  all.waiting_turns() >= kAllWaitingAnswersMax ||
+                                                  own.waiting_request_bytes() > bytes_max);
+  paused_ = in_flight_ >= context_.limits.requests_in_flight_max || enough_wait ||
+            own.unsent_bytes + own.small_bytes > bytes_max ||
+            (own.unsent_bytes + in_flight_ > own.waiting() && all.is_full());
   return paused_;
 }
 

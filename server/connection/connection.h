@@ -4,7 +4,8 @@
 // thread.
 //
 // Back-pressure: reading stops while too many requests are in flight, or too many answer bytes wait
-// for a slow reader or are promised to reads under way (cql/prepare/answer_budget.h). So a
+// for a slow reader or are promised to reads under way; large answers begin one after another, and
+// small ones pass those that wait (cql/prepare/answer_budget.h). So a
 // connection's memory is bounded by its limits, and that of all of them by the node's: beyond it a
 // connection gets one request at a time, far beyond it OVERLOADED. A reader that takes nothing for
 // long is closed.
@@ -38,8 +39,9 @@ namespace tetrad::server {
 /// What one client, and all clients of a shard together, may have under way.
 struct ConnectionLimits {
   cql::FrameLimits frame;
-  uint32_t requests_in_flight_max = 4096;   // per connection; then reading pauses
-  uint64_t unsent_pause_bytes = 4u << 20;   // reading pauses until the client has taken them
+  uint32_t requests_in_flight_max = 4096;  // per connection; then reading pauses
+  // Reading pauses until the client has taken them.
+  uint64_t unsent_pause_bytes = cql::AnswerBudget::kClientBytesMax;
   int64_t startup_timeout_us = 10'000'000;  // from accept to the end of STARTUP
   int64_t linger_us = 1'000'000;  // from the last word to a client until his socket is closed
   int64_t stalled_write_timeout_us =

@@ -286,6 +286,7 @@ void Connection::close() {
   phase_ = Phase::kClosed;
   context_.metrics.closed.add();
   charge_answers();
+  context_.processor.answers().let_go(client_.answers);
   context_.reactor.cancel(std::exchange(startup_timer_, 0));
   context_.reactor.cancel(std::exchange(stall_timer_, 0));
   context_.reactor.cancel(std::exchange(linger_timer_, 0));

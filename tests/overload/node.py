@@ -62,6 +62,15 @@ class Node:
             pass  # then the peak is that of all cases so far
         return peak
 
+    def give_back(self, below_kb, seconds_max):
+        """Waits until what a case took has gone back to the system, so that the next is measured by itself; kB that are left."""
+        until = time.monotonic() + seconds_max
+        while self.alive() and self.memory_kb() > below_kb and time.monotonic() < until:
+            time.sleep(0.1)
+        left = self.memory_kb()
+        self.peak_kb()
+        return left
+
     def stop(self, how=signal.SIGTERM):
         """Seconds until it has ended."""
         began = time.monotonic()

@@ -19,6 +19,7 @@ from wire import (BATCH, ERROR, EXECUTE, INVALID, OPTIONS, OVERLOADED, PREPARE, 
                   STARTUP, SUPPORTED, SYNTAX, UNPREPARED, Client, Failure, frame, query_body, segment)
 
 RSS_MAX_KB = 400 << 10
+RSS_KEPT_KB = 250 << 10  # that a node keeps when a case is over
 STARVED_S = 10  # nobody is left to wait that long; how long they do wait is printed, and depends on the machine
 SECONDS_MAX = 240  # far more than it takes; the machine may be busy
 
@@ -313,6 +314,28 @@ def large_answers_in_a_row(node):
 
 
 @case
+def a_small_answer_among_large_ones(_):
+    """a point read behind 20 pages of 16 MiB of its own connection, and pages that wait for longer than a read may take"""
+    with Client(timeout=60) as client:
+        point = client.prepare("SELECT v FROM ovl.t WHERE k = ?")
+        large = client.prepare("SELECT * FROM ovl.wide WHERE k = ?")
+        execute = lambda identifier, k, stream: frame(EXECUTE, struct.pack(">H", 16) + identifier + wire.parameters(values=[struct.pack(">i", k)]), stream)
+        client.send(execute(large, 5, 0))  # from now on it is known to be large
+        expect(client.answer().opcode == RESULT, "a page")
+        with Bystander() as bystander:
+            client.send(b"".join(execute(large, 5, stream) for stream in range(20)) + execute(point, 1, 99))
+            streams = []
+            for _ in range(21):
+                answer = client.answer()
+                expect(answer.opcode == RESULT, answer)
+                streams.append(answer.stream)
+                if answer.stream != 99:
+                    time.sleep(0.6)
+    expect(streams.index(99) < 3, streams)
+    return f"after {streams.index(99)} of them, {bystander.words()}"
+
+
+@case
 def small_answers_then_large_ones(node):
     """100 clients whose statement has answered little until all ask it for 1 MiB, and never read"""
     executed = lambda identifier, k, stream: frame(EXECUTE, struct.pack(">H", 16) + identifier + wire.parameters(values=[struct.pack(">i", k)]), stream)
@@ -584,6 +607,8 @@ def check(node):
         expect(b"one" in answer.body, "another client's row")
     peak = node.peak_kb()
     expect(peak < RSS_MAX_KB, f"RSS {peak >> 10} MiB")
+    left = node.give_back(RSS_KEPT_KB, 10)
+    expect(left <= RSS_KEPT_KB, f"RSS {left >> 10} MiB ten seconds later")
     return peak
 
 

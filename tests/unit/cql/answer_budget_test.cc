@@ -32,6 +32,15 @@ struct Rig {
   void wait(AnswerRoom& room, uint64_t more, std::optional<bool>& granted) {
     tasks.spawn(body(&room, more, {reactor.now_us() + 5'000'000}, &granted));
   }
+  /// A large answer that waits for its turn and then takes this much.
+  static Task<void> turn_body(AnswerRoom* room, uint64_t bytes, std::optional<bool>* begun) {
+    const bool is_there = co_await room->await_turn(100);
+    *begun = is_there;
+    if (is_there) room->promise(0, bytes);
+  }
+  void await_turn(AnswerRoom& room, uint64_t bytes, std::optional<bool>& begun) {
+    tasks.spawn(turn_body(&room, bytes, &begun));
+  }
 };
 
 }  // namespace
@@ -112,6 +121,173 @@ TEST_CASE("a large answer is not overtaken for ever") {
   b.settle(0);
   rig.reactor.run_until_idle();
   CHECK(large_granted == true);
+}
+
+TEST_CASE("large answers of a client begin one after another, and small ones pass them") {
+  Rig rig;
+  ClientAnswers client, other;
+  AnswerRoom first(rig.budget, client), second(rig.budget, client), third(rig.budget, client);
+  CHECK(first.may_begin(5 * kMiB));
+  CHECK(first.promise(0, 5 * kMiB));
+  CHECK_FALSE(second.may_begin(3 * kMiB));
+  CHECK(AnswerRoom(rig.budget, other).may_begin(3 * kMiB));
+  std::optional<bool> second_begun, third_begun;
+  rig.await_turn(second, 3 * kMiB, second_begun);
+  rig.await_turn(third, 3 * kMiB, third_begun);
+  CHECK(client.waiting() == 2);
+  CHECK(client.waiting_request_bytes() == 200);
+  AnswerRoom small(rig.budget, client);
+  CHECK(small.may_begin(1000));
+  CHECK(small.promise(0, 1000));
+  CHECK(client.small_bytes == 1000);
+  rig.reactor.advance_us(100'000'000);  // no deadline
+  CHECK_FALSE(second_begun);
+  first.settle(4 * kMiB + 1);  // still too much
+  rig.reactor.run_until_idle();
+  CHECK_FALSE(second_begun);
+  SECTION("as the ones before take less") {
+    first.settle(100);
+    rig.reactor.run_until_idle();
+    CHECK(second_begun == true);
+    CHECK(third_begun == true);  // 3 MiB are less than 4
+    CHECK(client.waiting() == 0);
+    CHECK(client.waiting_request_bytes() == 0);
+    CHECK(client.promised_bytes == 6 * kMiB + 1100);
+    CHECK(client.small_bytes == 1100);
+  }
+  SECTION("and as the client takes them") {
+    first.settle(0);
+    rig.budget.set_unsent(client, 4 * kMiB + 1);
+    rig.reactor.run_until_idle();
+    CHECK_FALSE(second_begun);
+    rig.budget.set_unsent(client, 2 * kMiB);
+    rig.reactor.run_until_idle();
+    CHECK(second_begun == true);
+    CHECK_FALSE(third_begun);
+    CHECK_FALSE(AnswerRoom(rig.budget, client).may_begin(kMiB));  // behind the one that waits
+  }
+  SECTION("until the client has gone") {
+    rig.budget.let_go(client);
+    rig.reactor.run_until_idle();
+    CHECK(second_begun == false);
+    CHECK(third_begun == false);
+    AnswerRoom late(rig.budget, client);
+    std::optional<bool> late_begun;
+    rig.await_turn(late, 3 * kMiB, late_begun);
+    CHECK(late_begun == false);
+  }
+  SECTION("and leave nothing behind where their task ends") {
+    rig.tasks.destroy_all();
+    rig.reactor.run_until_idle();
+  }
+}
+
+TEST_CASE("what is found to be large waits for its turn with the little that it has") {
+  Rig rig;
+  ClientAnswers client;
+  std::vector<std::unique_ptr<AnswerRoom>> rooms;
+  std::vector<std::optional<bool>> begun(200);
+  for (size_t i = 0; i < begun.size(); ++i) {
+    rooms.push_back(std::make_unique<AnswerRoom>(rig.budget, client));
+    REQUIRE(rooms.back()->may_begin(30'000));
+    REQUIRE(rooms.back()->promise(0, 30'000));
+    rooms.back()->settle(40'000);
+  }
+  CHECK(client.small_bytes > AnswerBudget::kClientBytesMax);
+  CHECK(rooms[0]->may_begin(5 * kMiB));
+  CHECK(rooms[0]->promise(40'000, 5 * kMiB));
+  CHECK(rooms[0]->may_begin(9 * kMiB));  // it has its turn
+  for (size_t i = 1; i < begun.size(); ++i) {
+    REQUIRE_FALSE(rooms[i]->may_begin(5 * kMiB));
+    rig.await_turn(*rooms[i], 5 * kMiB, begun[i]);
+  }
+  for (size_t i = 1; i < begun.size(); ++i) {
+    rig.reactor.run_until_idle();
+    REQUIRE_FALSE(begun[i]);
+    rooms[i - 1].reset();
+    rig.reactor.run_until_idle();
+    REQUIRE(begun[i] == true);
+  }
+}
+
+TEST_CASE("who has begun goes before those that have not, in the order of the beginnings") {
+  Rig rig;
+  ClientAnswers one, two, three, four;
+  AnswerRoom a(rig.budget, one), b(rig.budget, two), fresh(rig.budget, three),
+      filler(rig.budget, four);
+  CHECK(a.promise(0, kMiB));
+  CHECK(b.promise(0, kMiB));
+  a.settle(kMiB);
+  b.settle(kMiB);
+  CHECK(filler.promise(0, 8 * kMiB));
+  std::optional<bool> a_granted, b_granted, fresh_granted;
+  rig.wait(fresh, 2 * kMiB, fresh_granted);
+  rig.wait(b, 8 * kMiB, b_granted);
+  rig.wait(a, 7 * kMiB, a_granted);
+  filler.settle(kMiB);
+  rig.reactor.run_until_idle();
+  CHECK(a_granted == true);
+  CHECK_FALSE(b_granted);
+  CHECK_FALSE(fresh_granted);
+}
+
+TEST_CASE("answers that hold a part each do not wait for each other") {
+  Rig rig;
+  std::vector<ClientAnswers> clients(30);
+  std::vector<std::unique_ptr<AnswerRoom>> rooms;
+  std::vector<std::optional<bool>> granted(clients.size());
+  for (ClientAnswers& client : clients) {
+    rooms.push_back(std::make_unique<AnswerRoom>(rig.budget, client));
+    CHECK(rooms.back()->promise(0, 10'000));
+    rooms.back()->settle(kMiB);  // more than it was thought to be
+  }
+  CHECK(rig.budget.used_bytes() == 30 * kMiB);
+  // Small ones are under way all the time.
+  ClientAnswers other;
+  AnswerRoom small(rig.budget, other);
+  CHECK(small.promise(0, 1000));
+  for (size_t i = 0; i < rooms.size(); ++i) rig.wait(*rooms[i], 4 * kMiB, granted[i]);
+  for (size_t i = 0; i < rooms.size(); ++i) {
+    rig.reactor.run_until_idle();
+    REQUIRE(granted[i] == true);
+    rooms[i]->settle(5 * kMiB);
+    rooms[i].reset();
+  }
+}
+
+TEST_CASE(
+    "what waits for room ends with its client, and keeps the next of its client from beginning") {
+  Rig rig;
+  ClientAnswers hog, client;
+  AnswerRoom all(rig.budget, hog);
+  CHECK(all.promise(0, 10 * kMiB));
+  AnswerRoom waits(rig.budget, client), next(rig.budget, client);
+  CHECK_FALSE(waits.promise(0, kMiB));
+  std::optional<bool> granted, begun;
+  rig.wait(waits, kMiB, granted);
+  CHECK_FALSE(next.may_begin(kMiB));
+  rig.await_turn(next, kMiB, begun);
+  rig.reactor.run_until_idle();
+  CHECK_FALSE(granted);
+  CHECK_FALSE(begun);
+  SECTION("the client has gone") {
+    rig.budget.let_go(client);
+    rig.reactor.run_until_idle();
+    CHECK(granted == false);
+    CHECK(begun == false);
+  }
+  SECTION("it has waited for too long") {
+    rig.reactor.advance_us(6'000'000);
+    CHECK(granted == false);
+    CHECK(begun == true);
+  }
+  SECTION("there is room") {
+    all.settle(0);
+    rig.reactor.run_until_idle();
+    CHECK(granted == true);
+    CHECK(begun == true);
+  }
+  CHECK(rig.budget.waiting_turns() == 0);
 }
 
 TEST_CASE("one answer larger than everything is made when nothing else is") {
