@@ -4,11 +4,13 @@
 // traced.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/reactor.h"
 
 namespace tetrad::replication {
@@ -29,6 +31,7 @@ class Trace {
   struct Event {
     int64_t at_us;  // wall clock
     std::string activity;
+    HostId source = {};  // nil: the coordinator
   };
 
   explicit Trace(const base::Reactor& reactor)
@@ -38,6 +41,13 @@ class Trace {
     if (closed_ || events_.size() >= kEventsMax) return;
     cut_text(activity, kActivityBytesMax);
     events_.push_back({reactor_.wall_time_us(), std::move(activity)});
+  }
+  /// Of another node, whose answer has come now and says how long it has worked.
+  void add_of(HostId source, uint32_t worked_us, std::string received, std::string answered) {
+    if (closed_ || events_.size() + 2 > kEventsMax) return;
+    const int64_t now_us = reactor_.wall_time_us();
+    events_.push_back({std::max(started_us_, now_us - worked_us), std::move(received), source});
+    events_.push_back({now_us, std::move(answered), source});
   }
   void close() { closed_ = true; }
 

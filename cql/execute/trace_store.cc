@@ -164,16 +164,21 @@ Task<Result<void>> TraceStore::write(const TraceSession& session, const replicat
   const uint64_t node = random_.next();
   const auto sequence = static_cast<uint16_t>(random_.next());
   uint64_t ticks = 0;
-  for (const auto& event : trace.events()) {
+  // What replicas say comes with their answers, and is of before.
+  std::vector<replication::Trace::Event> happened = trace.events();
+  std::ranges::stable_sort(happened, {}, &replication::Trace::Event::at_us);
+  for (const auto& event : happened) {
+    const auto place = meta->nodes.find(event.source);
+    const bool is_own = place == meta->nodes.end();
     ticks = std::max(ticks + 1, base::uuid_ticks_of_unix_us(event.at_us));  // as they happened
     BatchEntry& entry = events.emplace_back();
     entry.statement = insert_event_;
     entry.values = {id,
                     value(Bytes(base::make_time_uuid(ticks, sequence, node).view())),
                     WireValue::of(event.activity),
-                    source,
+                    is_own ? source : value(inet_bytes(place->second.address)),
                     elapsed(event.at_us),
-                    port};
+                    is_own ? port : value(make_int(place->second.internode_port))};
   }
   ExecuteContext context{
       reactor_,           coordinator_, meta_,  virtual_tables_, settings_, random_,

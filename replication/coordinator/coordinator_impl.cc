@@ -5,6 +5,7 @@
 
 #include "base/data_mutants.h"
 #include "base/sleep.h"
+#include "replication/rpc/verb_names.h"
 
 namespace tetrad::replication {
 
@@ -133,6 +134,27 @@ std::string CoordinatorImpl::asking_text(std::string_view message,
                                          const StoreAddress& replica) const {
   return fmt::format("{} {} message to {}", replica.host == meta_.self() ? "Handing" : "Sending",
                      message, place_text(replica));
+}
+
+void CoordinatorImpl::call_replica(const TracePtr& trace, const StoreAddress& replica, Verb verb,
+                                   BytesView body, base::Deadline deadline,
+                                   RpcNode::ReplyCallback done) {
+  if (trace == nullptr)
+    return rpc_.call(replica.host, replica.store, verb, body, deadline, std::move(done));
+  std::string name(name_of(verb));
+  for (char& c : name) c = c == ' ' ? '_' : static_cast<char>(c - 'a' + 'A');
+  std::string received = fmt::format("{} message received from /{}", name, rpc_.self_endpoint());
+  rpc_.call_timed(
+      replica.host, replica.store, verb, body, deadline,
+      [this, alive = std::weak_ptr<char>(alive_), trace, host = replica.host,
+       received = std::move(received),
+       done = std::move(done)](Result<Bytes> answer, std::optional<uint32_t> worked_us) mutable {
+        if (worked_us && !alive.expired())
+          trace->add_of(host, *worked_us, std::move(received),
+                        fmt::format("{} after {} microseconds{}", answer ? "Answered" : "Refused",
+                                    *worked_us, answer ? "" : ": " + answer.error().message));
+        done(std::move(answer));
+      });
 }
 
 std::string CoordinatorImpl::rows_text(const storage::ReadResult& result) {

@@ -134,8 +134,8 @@ class CoordinatorImpl final : public Coordinator {
   Result<IncrementTry> plan_increment(const CounterIncrement& increment,
                                       const WriteOptions& options) const;
   /// A call, or a message; what cannot be read counts as an unknown outcome.
-  Task<Result<CounterAnswer>> ask_leader(StoreAddress leader, CounterRequest request,
-                                         base::Deadline deadline);
+  Task<Result<CounterAnswer>> ask_leader(TracePtr trace, StoreAddress leader,
+                                         CounterRequest request, base::Deadline deadline);
 
   /// `began_us`: when the coordinator was asked; hints are dated by it.
   Task<Result<void>> write_to_replicas(std::vector<storage::Mutation> mutations,
@@ -382,6 +382,9 @@ class CoordinatorImpl final : public Coordinator {
   /// How traces name a replica, and say that it is asked.
   std::string place_text(const StoreAddress& replica) const;
   std::string asking_text(std::string_view message, const StoreAddress& replica) const;
+  /// RpcNode::call(). A trace, if there is one, gets what the other node has to say.
+  void call_replica(const TracePtr& trace, const StoreAddress& replica, Verb verb, BytesView body,
+                    base::Deadline deadline, RpcNode::ReplyCallback done);
   /// How traces say what an answer holds; one that was only counted has no partitions.
   static std::string rows_text(const storage::ReadResult& result);
   /// Nothing without a trace.

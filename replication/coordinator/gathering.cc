@@ -72,29 +72,29 @@ void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_d
     return;
   }
   if (g.encoded.empty()) g.encoded = encode_read(g.epoch, g.command);
-  rpc_.call(replica.host, replica.store, digest ? Verb::kReadDigest : Verb::kRead, g.encoded,
-            g.deadline, [this, alive, gathering, replica, digest](Result<Bytes> answer) {
-              if (alive.expired()) return;
-              if (!answer) {
-                on_failed(gathering, replica, digest, answer.error());
-                return;
-              }
-              if (digest) {
-                const auto reply = decode_digest_reply(*answer);
-                if (!reply) {
-                  on_failed(gathering, replica, true, reply.error());
-                  return;
-                }
-                on_digest(*gathering, replica, *reply);
-                return;
-              }
-              auto result = storage::decode_read_result(std::move(*answer));
-              if (!result) {
-                on_failed(gathering, replica, false, result.error());
-                return;
-              }
-              on_data(*gathering, replica, std::move(*result));
-            });
+  call_replica(g.trace, replica, digest ? Verb::kReadDigest : Verb::kRead, g.encoded, g.deadline,
+               [this, alive, gathering, replica, digest](Result<Bytes> answer) {
+                 if (alive.expired()) return;
+                 if (!answer) {
+                   on_failed(gathering, replica, digest, answer.error());
+                   return;
+                 }
+                 if (digest) {
+                   const auto reply = decode_digest_reply(*answer);
+                   if (!reply) {
+                     on_failed(gathering, replica, true, reply.error());
+                     return;
+                   }
+                   on_digest(*gathering, replica, *reply);
+                   return;
+                 }
+                 auto result = storage::decode_read_result(std::move(*answer));
+                 if (!result) {
+                   on_failed(gathering, replica, false, result.error());
+                   return;
+                 }
+                 on_data(*gathering, replica, std::move(*result));
+               });
 }
 
 void CoordinatorImpl::on_digest(Gathering& gathering, const StoreAddress& replica,

@@ -108,7 +108,8 @@ Result<CoordinatorImpl::IncrementTry> CoordinatorImpl::plan_increment(
 }
 
 // A coordinator's own store is asked by a call.
-Task<Result<CounterAnswer>> CoordinatorImpl::ask_leader(StoreAddress leader, CounterRequest request,
+Task<Result<CounterAnswer>> CoordinatorImpl::ask_leader(TracePtr trace, StoreAddress leader,
+                                                        CounterRequest request,
                                                         base::Deadline deadline) {
   if (replicas_.is_local(leader)) {
     base::OneShot<Result<CounterAnswer>> answered;
@@ -119,8 +120,10 @@ Task<Result<CounterAnswer>> CoordinatorImpl::ask_leader(StoreAddress leader, Cou
     auto answer = co_await answered;
     co_return answer;
   }
-  Result<Bytes> reply = co_await rpc_.ask(leader.host, leader.store, Verb::kCounterApply,
-                                          encode_counter_request(request), deadline);
+  base::OneShot<Result<Bytes>> replied;
+  call_replica(trace, leader, Verb::kCounterApply, encode_counter_request(request), deadline,
+               [setter = replied.setter()](Result<Bytes> reply) { setter.set(std::move(reply)); });
+  Result<Bytes> reply = co_await replied;
   if (!reply) co_return std::unexpected(std::move(reply.error()));
   auto answer = decode_counter_answer(*reply);
   // Who has answered what does not decode may have applied it.
@@ -152,7 +155,7 @@ Task<Result<void>> CoordinatorImpl::increment_one(CounterIncrement increment,
     if (options.trace != nullptr) options.trace->add(asking_text("COUNTER_MUTATION", leader));
     CounterRequest request{plan.epoch, options.level, increment};
     Result<CounterAnswer> answer =
-        co_await ask_leader(leader, std::move(request), options.deadline);
+        co_await ask_leader(options.trace, leader, std::move(request), options.deadline);
     if (answer && answer->is_applied) {
       if (options.trace != nullptr) options.trace->add("Written");
       co_return Result<void>();

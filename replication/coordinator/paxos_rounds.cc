@@ -209,11 +209,11 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::PrepareRound>> CoordinatorImpl::
     }
     Bytes& encoded = has_rows ? round->encoded : round->encoded_without_rows;
     if (encoded.empty()) encoded = encode_prepare(request);  // once for all others
-    self.rpc_.call(replica.host, replica.store, Verb::kPaxosPrepare, encoded, until,
-                   [take](Result<Bytes> answer) {
-                     if (!answer) return take(std::unexpected(std::move(answer.error())));
-                     take(decode_prepare_answer(std::move(*answer)));
-                   });
+    self.call_replica(trace, replica, Verb::kPaxosPrepare, encoded, until,
+                      [take](Result<Bytes> answer) {
+                        if (!answer) return take(std::unexpected(std::move(answer.error())));
+                        take(decode_prepare_answer(std::move(*answer)));
+                      });
   }
   const bool ended = co_await round->done;
   (void)ended;
@@ -249,11 +249,11 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRu
       self.paxos_.accept(replica.store, request, until, take);
       continue;
     }
-    self.rpc_.call(replica.host, replica.store, Verb::kPaxosAccept, encoded, until,
-                   [take](Result<Bytes> answer) {
-                     if (!answer) return take(std::unexpected(std::move(answer.error())));
-                     take(decode_vote(*answer));
-                   });
+    self.call_replica(trace, replica, Verb::kPaxosAccept, encoded, until,
+                      [take](Result<Bytes> answer) {
+                        if (!answer) return take(std::unexpected(std::move(answer.error())));
+                        take(decode_vote(*answer));
+                      });
   }
   const bool ended = co_await round->done;
   (void)ended;
@@ -307,13 +307,14 @@ Task<Fate> CoordinatorImpl::PaxosRun::ask_fate(PlanPtr plan, Ballot origin, Ball
       asking->on_fate(fate_before(origin, gap, self.paxos_.followed().before(gap, origin)));
       continue;
     }
-    self.rpc_.call(replica.host, replica.store, Verb::kPaxosFollowed, encoded, until,
-                   [asking, origin, gap](Result<Bytes> answer) {
-                     const auto before =
-                         answer ? decode_followed_answer(*answer) : std::unexpected(answer.error());
-                     // A node of an earlier version does not know the question.
-                     asking->on_fate(before ? fate_before(origin, gap, *before) : Fate::kUnknown);
-                   });
+    self.call_replica(
+        trace, replica, Verb::kPaxosFollowed, encoded, until,
+        [asking, origin, gap](Result<Bytes> answer) {
+          const auto before =
+              answer ? decode_followed_answer(*answer) : std::unexpected(answer.error());
+          // A node of an earlier version does not know the question.
+          asking->on_fate(before ? fate_before(origin, gap, *before) : Fate::kUnknown);
+        });
   }
   const Fate fate = co_await asking->found;
   co_return fate;
@@ -413,11 +414,11 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::commit(PlanPtr plan, Proposal prop
         self.paxos_.commit(replica.store, round->request, deadline, take);
         continue;
       }
-      self.rpc_.call(replica.host, replica.store, Verb::kPaxosCommit, encoded, deadline,
-                     [take](Result<Bytes> answer) {
-                       if (!answer) return take(std::unexpected(std::move(answer.error())));
-                       take(decode_vote(*answer));
-                     });
+      self.call_replica(trace, replica, Verb::kPaxosCommit, encoded, deadline,
+                        [take](Result<Bytes> answer) {
+                          if (!answer) return take(std::unexpected(std::move(answer.error())));
+                          take(decode_vote(*answer));
+                        });
     }
     if (TETRAD_MUTANT(lwt_applied_at_decision)) co_return Result<void>();
     // The commits are ahead of what the next one in the line sends; where they are not, it brings

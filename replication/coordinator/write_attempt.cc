@@ -352,15 +352,16 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
     encoded =
         encode_mutate(operation->format, part.epoch, part.mutation, operation->server_timestamp_us,
                       operation->dated_us);  // once for all the others
-  rpc_.call(replica.host, replica.store, Verb::kMutate, encoded, deadline,
-            [this, alive, operation, index, replica](Result<Bytes> answer) {
-              if (alive.expired()) return;
-              if (answer) {
-                on_written(*operation, index, replica, decode_mutate_answer(*answer));
-              } else {
-                on_written(*operation, index, replica, std::unexpected(std::move(answer.error())));
-              }
-            });
+  call_replica(operation->trace, replica, Verb::kMutate, encoded, deadline,
+               [this, alive, operation, index, replica](Result<Bytes> answer) {
+                 if (alive.expired()) return;
+                 if (answer) {
+                   on_written(*operation, index, replica, decode_mutate_answer(*answer));
+                 } else {
+                   on_written(*operation, index, replica,
+                              std::unexpected(std::move(answer.error())));
+                 }
+               });
 }
 
 Error CoordinatorImpl::write_error(const WriteOperation& operation,

@@ -157,19 +157,19 @@ void CoordinatorImpl::send_entry(LoggedRun& run, size_t rank,
     run.asked.push_back(run.holders[rank]);
   if (options.trace != nullptr)
     options.trace->add(fmt::format("Storing the batch on {}", place_text({run.holders[rank], 0})));
-  rpc_.call(run.holders[rank], 0, Verb::kBatchLogStore, encode_batch_entry(head, mutations),
-            deadline, [stored, rank](Result<Bytes> answer) {
-              if (answer) {
-                stored->acks[rank] = true;
-              } else {
-                // Nothing was sent, or the other side said so itself.
-                const ErrorCode code = answer.error().code;
-                if (code != ErrorCode::kTimedOut) ++stored->refusals;
-                if (code == ErrorCode::kOverloaded) stored->refusal = std::move(answer).error();
-              }
-              TETRAD_ASSERT(stored->left != 0);
-              if (--stored->left == 0) stored->done.setter().set(true);
-            });
+  call_replica(options.trace, {run.holders[rank], 0}, Verb::kBatchLogStore,
+               encode_batch_entry(head, mutations), deadline, [stored, rank](Result<Bytes> answer) {
+                 if (answer) {
+                   stored->acks[rank] = true;
+                 } else {
+                   // Nothing was sent, or the other side said so itself.
+                   const ErrorCode code = answer.error().code;
+                   if (code != ErrorCode::kTimedOut) ++stored->refusals;
+                   if (code == ErrorCode::kOverloaded) stored->refusal = std::move(answer).error();
+                 }
+                 TETRAD_ASSERT(stored->left != 0);
+                 if (--stored->left == 0) stored->done.setter().set(true);
+               });
 }
 
 /// A holder that does not answer in half of the time, or refuses, is left out for another node: it

@@ -8,6 +8,7 @@ namespace tetrad::replication {
 
 namespace {
 constexpr size_t kErrorTextBytesMax = 4096;
+constexpr uint8_t kWantsTime = 1;  // of the flags
 
 Result<Uuid> read_uuid(base::ByteReader& in) {
   TETRAD_TRY(const BytesView bytes, in.read_raw(16));
@@ -20,7 +21,7 @@ void encode_envelope(const Envelope& envelope, Bytes& out) {
   writer.u8(kEnvelopeVersion);
   writer.u8(static_cast<uint8_t>(envelope.kind));
   writer.u8(static_cast<uint8_t>(envelope.verb));
-  writer.u8(0);
+  writer.u8(envelope.wants_time ? kWantsTime : 0);
   writer.raw(envelope.cluster_id.view());
   writer.raw(envelope.sender.value.view());
   writer.raw(envelope.target.value.view());
@@ -48,7 +49,8 @@ Result<DecodedEnvelope> decode_envelope(BytesView message) {
   envelope.kind = static_cast<MessageKind>(kind);
   TETRAD_TRY(const uint8_t verb, in.read_u8());
   envelope.verb = static_cast<Verb>(verb);
-  TETRAD_TRY_VOID(in.read_u8());
+  TETRAD_TRY(const uint8_t flags, in.read_u8());
+  envelope.wants_time = (flags & kWantsTime) != 0;
   TETRAD_TRY(envelope.cluster_id, read_uuid(in));
   TETRAD_TRY(envelope.sender.value, read_uuid(in));
   TETRAD_TRY(envelope.target.value, read_uuid(in));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The envelope: what stands before the body of every message between nodes.
 //
-//   envelope := u8 version (1), u8 kind, u8 verb, u8 reserved (0),
+//   envelope := u8 version (1), u8 kind, u8 verb, u8 flags (bit 0: the reply shall say how long it took),
 //               16 B cluster id (nil: the sender has none yet), 16 B sender host id,
 //               16 B target host id (nil: whoever listens there),
 //               u32 sender's shard, u32 target store, u64 request id,
-//               u32 time left in microseconds (0: no deadline),
+//               u32 time left in microseconds (0: no deadline); of replies: what it took to answer
+//               (0: not said),
 //               u8 size, sender's endpoint
 //   message  := envelope, body
 // The body of an error reply is u8 error code, text. Versioned for rolling upgrades: a message with
@@ -35,7 +36,8 @@ struct Envelope {
   /// Of requests and one-way messages: the store it is for. Of replies: the shard that asked.
   uint32_t target_store = 0;
   uint64_t request_id = 0;
-  uint32_t time_left_us = 0;
+  bool wants_time = false;    // of requests
+  uint32_t time_left_us = 0;  // of replies: from the request's arrival on; 0: not said
   Endpoint sender_endpoint;
 };
 

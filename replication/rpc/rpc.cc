@@ -97,12 +97,24 @@ void RpcNode::handle(Verb verb, Handler handler, bool open_to_strangers) {
 
 void RpcNode::call(HostId to, uint32_t store, Verb verb, BytesView body, base::Deadline deadline,
                    ReplyCallback done) {
-  core_->call(nullptr, to, store, verb, body, deadline, std::move(done));
+  core_->call(nullptr, to, store, verb, body, deadline, std::move(done), false);
+}
+
+// Callbacks run while the core lives.
+void RpcNode::call_timed(HostId to, uint32_t store, Verb verb, BytesView body,
+                         base::Deadline deadline, TimedCallback done) {
+  core_->call(
+      nullptr, to, store, verb, body, deadline,
+      [core = core_.get(), done = std::move(done)](Result<Bytes> answer) mutable {
+        const auto worked_us = std::exchange(core->worked_us, std::nullopt);
+        done(std::move(answer), worked_us);
+      },
+      true);
 }
 
 void RpcNode::call_endpoint(const Endpoint& to, Verb verb, BytesView body, base::Deadline deadline,
                             ReplyCallback done) {
-  core_->call(&to, HostId(), 0, verb, body, deadline, std::move(done));
+  core_->call(&to, HostId(), 0, verb, body, deadline, std::move(done), false);
 }
 
 // Lost when the queue is full or the peer is not known.

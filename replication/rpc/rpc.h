@@ -83,6 +83,7 @@ class RpcNode {
     uint32_t to_shard_ = 0;
     Verb verb_ = Verb::kEcho;
     uint64_t request_id_ = 0;
+    base::MonotonicUs came_us_ = 0;  // by the clock of the moment; 0: nobody wants to know
   };
 
   /// `body` is valid until the handler returns.
@@ -115,6 +116,12 @@ class RpcNode {
   /// step of this thread, or on the store's shard.
   void call(HostId to, uint32_t store, Verb verb, BytesView body, base::Deadline deadline,
             ReplyCallback done);
+  /// `worked_us`: from the arrival of the request there to its answer, if it was answered.
+  using TimedCallback =
+      std::move_only_function<void(Result<Bytes>, std::optional<uint32_t> worked_us)>;
+  /// call() for a traced request: its answer says how long the other side has worked on it.
+  void call_timed(HostId to, uint32_t store, Verb verb, BytesView body, base::Deadline deadline,
+                  TimedCallback done);
   /// To whoever listens there: joining.
   void call_endpoint(const Endpoint& to, Verb verb, BytesView body, base::Deadline deadline,
                      ReplyCallback done);

@@ -250,7 +250,8 @@ void RpcNode::Core::on_timer() {
 }
 
 void RpcNode::Core::call(const Endpoint* endpoint, HostId to, uint32_t store, Verb verb,
-                         BytesView body, base::Deadline deadline, ReplyCallback done) {
+                         BytesView body, base::Deadline deadline, ReplyCallback done,
+                         bool wants_time) {
   const base::MonotonicUs left = deadline.at_us - reactor.now_us();
   if (left <= 0) {
     fail_later(std::move(done), Error(ErrorCode::kTimedOut, "the deadline has passed"));
@@ -288,6 +289,7 @@ void RpcNode::Core::call(const Endpoint* endpoint, HostId to, uint32_t store, Ve
   Envelope envelope = envelope_for(MessageKind::kRequest, verb, to, store, 0);
   envelope.time_left_us =
       static_cast<uint32_t>(std::min<int64_t>(left, std::numeric_limits<uint32_t>::max()));
+  envelope.wants_time = wants_time;
   envelope.request_id = add_pending(std::move(done), peer, body.size(), verb, deadline.at_us);
   Bytes message = join(envelope, body);
   if (local) return deliver_locally(shard_of(store), std::move(message));
@@ -352,6 +354,7 @@ void RpcNode::Core::take(Bytes message, bool local) {
   if (is_reply) {
     auto done = take_pending(envelope.request_id);
     if (!done) return;
+    if (envelope.time_left_us != 0) worked_us = envelope.time_left_us;
     if (envelope.kind == MessageKind::kErrorReply) {
       tell(*done,
            std::unexpected<Error>(decode_error(BytesView(message).substr(decoded->body_offset))));
@@ -428,12 +431,16 @@ RpcNode::Reply RpcNode::Core::reply_to(const Envelope& envelope) {
   reply.to_shard_ = envelope.sender_shard;
   reply.verb_ = envelope.verb;
   reply.request_id_ = envelope.request_id;
+  if (envelope.wants_time) reply.came_us_ = reactor.boot_time_us();
   return reply;
 }
 
 void RpcNode::Core::send_reply(const Reply& reply, MessageKind kind, BytesView body) {
-  const Envelope envelope =
+  Envelope envelope =
       envelope_for(kind, reply.verb_, reply.to_, reply.to_shard_, reply.request_id_);
+  if (reply.came_us_ != 0)
+    envelope.time_left_us = static_cast<uint32_t>(std::clamp<int64_t>(
+        reactor.boot_time_us() - reply.came_us_, 1, std::numeric_limits<uint32_t>::max()));
   Bytes message = join(envelope, body);
   if (reply.to_ == self)
     deliver_locally(reply.to_shard_ % options.shard_count, std::move(message));

@@ -57,6 +57,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
   std::vector<uint32_t> free_slots;
   uint64_t generation;  // random at start, so that late replies to an earlier life match nothing
   size_t in_flight = 0;
+  std::optional<uint32_t> worked_us;  // of the reply whose callback comes next, where it says it
   // One timer for all calls, set for the wheel's next turn; none while no call waits.
   TimeoutWheel wheel;
   base::Reactor::TimerId timer = 0;
@@ -108,7 +109,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
   void arm_timer();
   void on_timer();
   void call(const Endpoint* endpoint, HostId to, uint32_t store, Verb verb, BytesView body,
-            base::Deadline deadline, ReplyCallback done);
+            base::Deadline deadline, ReplyCallback done, bool wants_time);
   /// What is thrown before a handler has the message fails that message only.
   void receive(Bytes message, bool local);
   void take(Bytes message, bool local);

@@ -43,6 +43,11 @@ def test_a_trace_names_the_replicas(traced):
     text = "\n".join(event.description for event in trace.events)
     if len(HOSTS) > 1:
         assert text.count("Sending MUTATE message") == min(4, len(HOSTS)) - 1
+        # At QUORUM two others at least have said what they did, each in its own name.
+        of_replicas = [event for event in trace.events if event.source != trace.coordinator]
+        assert len({event.source for event in of_replicas}) >= 2
+        assert sum(event.description.startswith("MUTATE message received from /") for event in of_replicas) >= 2
+        assert sum(event.description.startswith("Answered after ") for event in of_replicas) >= 2
     assert "traced" in text
 
 
