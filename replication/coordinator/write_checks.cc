@@ -64,6 +64,8 @@ Result<void> CoordinatorImpl::check_disks(const MetaState& state,
     const WriteSets sets = write_sets(table->tablets.find(mutation.position));
     for (const auto* set : {&sets.old_set, &sets.new_set}) {
       for (const StoreAddress& replica : *set) {
+        // Who is down is brought up to date by hints and repair when there is room again.
+        if (!meta_.is_replica_live(replica)) continue;
         const auto found = disks.find(replica.host);
         if (found == disks.end() || found->second != DiskUsage::kNoRoom) continue;
         return fail(ErrorCode::kOverloaded,
