@@ -497,7 +497,7 @@ Result<void> MetaServiceImpl::check_truncates(const SchemaChange& change) const 
 // Whether enough of each set have the change applied and synced. Asks those that have applied it
 // and were not asked yet; called again after each answer (rule 29).
 bool MetaServiceImpl::fenced(const HostSets& sets, MetaIndex index,
-                             const std::shared_ptr<Synced>& synced) {
+                             const std::shared_ptr<Synced>& synced, bool by_live_alone) {
   return std::all_of(sets.begin(), sets.end(), [&](const std::vector<HostId>& hosts) {
     size_t count = 0;
     for (const HostId host : hosts) {
@@ -524,7 +524,8 @@ bool MetaServiceImpl::fenced(const HostSets& sets, MetaIndex index,
                   });
                 });
     }
-    return count >= refusing(hosts);
+    const size_t needed = refusing(hosts);
+    return count >= (by_live_alone ? std::min(needed, presence_of(hosts).live) : needed);
   });
 }
 
@@ -534,7 +535,8 @@ bool MetaServiceImpl::fenced(const HostSets& sets, MetaIndex index,
 //      warning.
 //   3. Wait for W members of each noted set to refuse the old incarnation (rule 29), for R while
 //      fewer than W are live. Without that TRUNCATE fails, since an old write could still be
-//      acknowledged; a DROP waits as long as for 2, and has a warning then.
+//      acknowledged; a DROP waits for those that are live alone, as long as for 2, and has a warning
+//      where they are too few.
 Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Deadline deadline,
                                                   std::vector<std::string>* warnings) {
   const bool truncates = !change.truncated_tables.empty();
@@ -562,10 +564,12 @@ Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Dea
   if (!agreed && warnings != nullptr)
     warnings->push_back(
         "The schema change is in effect, but not every live node has applied it yet");
-  std::function<bool()> refused = [this, &sets, index, synced = std::make_shared<Synced>()] {
-    return fenced(sets, index, synced);
+  const auto synced = std::make_shared<Synced>();
+  std::function<bool()> refused = [this, &sets, index, synced, truncates] {
+    return fenced(sets, index, synced, !truncates);
   };
-  const bool closed = co_await wait_for(std::move(refused), truncates ? deadline.at_us : limit_us);
+  const bool ended = co_await wait_for(std::move(refused), truncates ? deadline.at_us : limit_us);
+  const bool closed = ended && fenced(sets, index, synced, false);
   if (!closed && truncates)
     co_return fail(ErrorCode::kTimedOut,
                    "the change is in effect, but too few replicas have confirmed it in time");

@@ -160,8 +160,10 @@ class MetaServiceImpl final : public MetaService {
   /// Errors: kUnavailable, a set has fewer live members than must refuse a TRUNCATE.
   Result<void> check_truncates(const SchemaChange& change) const;
   /// Whether that many hosts of each set refuse requests from before `index`, even after a power
-  /// cut; asks those that have applied it to sync.
-  bool fenced(const HostSets& sets, MetaIndex index, const std::shared_ptr<Synced>& synced);
+  /// cut; asks those that have applied it to sync. `by_live_alone`: of a set of which fewer live, all
+  /// of these.
+  bool fenced(const HostSets& sets, MetaIndex index, const std::shared_ptr<Synced>& synced,
+              bool by_live_alone);
 
   base::Reactor& reactor_;
   base::Random& random_;

@@ -545,4 +545,28 @@ TEST_CASE("a lost voter is replaced by a learner") {
       20'000'000));
 }
 
+TEST_CASE("DROP does not wait for replicas that are away") {
+  SimCluster cluster(5);
+  for (int i = 0; i < 5; ++i) cluster.add(1, 1).options().data_center = i < 3 ? "east" : "west";
+  REQUIRE(cluster.form(30'000'000));
+  CqlClient client(cluster[0]);
+  for (const char* text :
+       {"CREATE KEYSPACE ks WITH replication = {'class': 'NetworkTopologyStrategy', 'east': 3, "
+        "'west': 2}",
+        "CREATE TABLE ks.t (k int PRIMARY KEY)", "CREATE TABLE ks.u (k int PRIMARY KEY)"})
+    REQUIRE(client.run(text).result.has_value());
+  cluster.world().run_for(30'000'000);  // tablets find their places
+  const auto whole = client.run("DROP TABLE ks.u");
+  CHECK(whole.result.has_value());
+  CHECK(whole.warnings.empty());
+  cluster[3].kill();
+  cluster[4].kill();
+  cluster.world().run_for(20'000'000);
+  const auto dropped = client.run("DROP TABLE ks.t");
+  CHECK(dropped.result.has_value());
+  CHECK(dropped.took_us < 2'000'000);
+  REQUIRE(dropped.warnings.size() == 1);
+  CHECK(dropped.warnings[0].starts_with("The table is dropped, but too few of its replicas"));
+}
+
 }  // namespace tetrad::simulation
