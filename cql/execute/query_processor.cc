@@ -395,7 +395,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_again(const Envelope
     seen_version = schema_->version();
     notes.audit->begin_again();
     notes.warnings.clear();
-    if (notes.trace != nullptr) notes.trace->add("A table was truncated meanwhile: once more");
+    if (notes.trace != nullptr) notes.trace->add("The schema has changed meanwhile: once more");
     auto result = co_await answer(envelope, request, client, notes);
     if (result || result.error().code != ErrorCode::kStaleSchema) co_return result;
   }

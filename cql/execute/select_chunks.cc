@@ -162,6 +162,10 @@ Task<Result<std::vector<ReadResult>>> SelectRun::read_many(std::vector<ReadComma
 Task<Result<void>> SelectRun::await_turn() {
   const bool is_there = co_await room_.await_turn(context_.request_bytes);
   if (!is_there) co_return fail(ErrorCode::kUnavailable, kClientGone);
+  // Somebody may have lost a right meanwhile: the request begins again, with all its checks.
+  if (context_.client.must_log_in &&
+      context_.meta.snapshot()->schema_version != context_.schema->version())
+    co_return fail(ErrorCode::kStaleSchema, "roles or tables have changed meanwhile");
   TETRAD_CO_TRY_VOID(set_deadline());
   if (has_read_) {
     // All rows are seen as of one time, and what is purged relies on no request going on for longer.

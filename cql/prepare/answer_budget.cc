@@ -12,8 +12,9 @@
 //    arrival.
 // 4. Whoever waits beyond his deadline gets false; a timer looks every 50 ms.
 // 5. When a large one waits, large ones behind it wait, too; small ones pass.
-// 6. Answers that hold a part each could wait for each other. So the first of them that waits, whose
-//    client takes its answers, does not wait for what the others hold.
+// 6. Answers that hold a part each could wait for each other. So one of them, the first that waits
+//    and whose client takes its answers, does not wait for what the others hold; until it has ended
+//    there is no second one.
 // 7. While somebody wants room whose own answers are taken, connections end whose clients take nothing
 //    (is_wanted()): four of them, each with a page of 16 MiB, would keep all large answers from all
 //    others for as long as they are kept.
@@ -31,12 +32,11 @@ namespace {
 constexpr uint64_t kSmallBytes = 64u << 10;
 constexpr int64_t kLookForLateOnesUs = 50'000;
 
-/// Whether one more large answer of this client may begin. What small ones hold does not count: they
-/// may all be waiting for this.
+/// Whether one more large answer of this client may begin. What those hold that wait for this does not
+/// count, however much it is.
 bool has_turn(const ClientAnswers& client) {
   return client.large_waiting == 0 &&
-         client.unsent_bytes + client.promised_bytes - client.small_bytes <=
-             AnswerBudget::kClientBytesMax;
+         client.unsent_bytes + client.turn_bytes <= AnswerBudget::kClientBytesMax;
 }
 
 }  // namespace
@@ -114,7 +114,6 @@ void AnswerBudget::grant() {
   grant_scheduled_ = false;
   std::vector<base::OneShot<bool>::Setter> granted, gone;
   bool large_waits = false;  // then those behind it wait too, lest it waits for ever
-  bool first_is_known = false;
   for (auto next = waiting_.begin(); next != waiting_.end();) {
     const auto one = next++;
     AnswerRoom& room = *one->room;
@@ -125,10 +124,11 @@ void AnswerBudget::grant() {
       continue;
     }
     const bool is_large = room.held_ + one->bytes > kSmallBytes;
-    const bool goes_first =
-        is_large && !first_is_known && room.held_ != 0 && room.client_.unsent_bytes == 0;
-    first_is_known |= goes_first;
-    if ((is_large && large_waits) || !has_room(room, one->bytes, goes_first)) {
+    // Until it ends, so that there is never a second one.
+    if (first_ == nullptr && is_large && room.held_ != 0 && room.client_.unsent_bytes == 0)
+      first_ = &room;
+    const bool goes_first = first_ == &room;
+    if ((is_large && large_waits && !goes_first) || !has_room(room, one->bytes, goes_first)) {
       large_waits |= is_large && room.client_.unsent_bytes == 0;
       continue;
     }
@@ -164,7 +164,10 @@ AnswerRoom::~AnswerRoom() {
     stop_waiting();
   }
   if (turns_ != nullptr) budget_.leave_turns(*turns_, turn_);
+  const bool was_first = budget_.first_ == this;
+  if (was_first) budget_.first_ = nullptr;
   set(0, 0);
+  if (was_first) budget_.room_is_free();
 }
 
 bool AnswerRoom::may_begin(uint64_t bytes) const {
@@ -182,22 +185,27 @@ Task<bool> AnswerRoom::await_turn(uint64_t request_bytes) {
   ++budget_.waiting_turns_;
   const bool is_there = co_await may_begin;
   turns_.reset();
-  had_turn_ = true;
+  take_turn();
   co_return is_there;
 }
 
 void AnswerRoom::set(uint64_t held, uint64_t promised) {
-  const auto small = [](uint64_t bytes) { return bytes <= kSmallBytes ? bytes : 0; };
   const uint64_t before = held_ + promised_, after = held + promised;
   budget_.held_bytes_ += held - held_;
   budget_.promised_bytes_ += promised - promised_;
   held_ = held;
   promised_ = promised;
   client_.promised_bytes += after - before;
-  client_.small_bytes += small(after) - small(before);
+  if (had_turn_) client_.turn_bytes += after - before;
   if (after >= before) return;
   budget_.room_is_free();
   budget_.look_at_turns(client_);
+}
+
+void AnswerRoom::take_turn() {
+  if (had_turn_) return;
+  had_turn_ = true;
+  client_.turn_bytes += held_ + promised_;
 }
 
 void AnswerRoom::stop_waiting() {
@@ -208,7 +216,7 @@ void AnswerRoom::stop_waiting() {
 
 void AnswerRoom::begin(uint64_t promised) {
   if (begun_ == 0) begun_ = ++budget_.begun_;
-  had_turn_ |= held_ + promised > kSmallBytes;
+  if (held_ + promised > kSmallBytes) take_turn();
   set(held_, promised);
 }
 
@@ -232,7 +240,7 @@ Task<bool> AnswerRoom::wait(uint64_t more, base::Deadline deadline) {
     ++behind;
   place_ = budget_.waiting_.insert(behind, {this, more, deadline.at_us, granted.setter()});
   waits_ = true;
-  had_turn_ |= held_ + more > kSmallBytes;
+  if (held_ + more > kSmallBytes) take_turn();
   client_.large_waiting += had_turn_ ? 1 : 0;
   budget_.room_is_free();
   if (budget_.timer_ == 0) {

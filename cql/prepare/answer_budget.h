@@ -58,7 +58,7 @@ struct AnswerTurns {
 struct ClientAnswers {
   uint64_t unsent_bytes = 0;                     // made, and not taken by the client
   uint64_t promised_bytes = 0;                   // of reads under way, with what they have so far
-  uint64_t small_bytes = 0;                      // of these, of answers that are small so far
+  uint64_t turn_bytes = 0;                       // of these, of large ones that had their turn
   size_t large_waiting = 0;                      // for room, and have had their turn
   bool has_gone = false;                         // nobody takes its answers any more
   std::shared_ptr<AnswerTurns> turns = nullptr;  // null: nothing has waited yet
@@ -115,8 +115,8 @@ class AnswerBudget {
   static constexpr uint64_t kUnknownBytesMax = 24u << 10;
   static constexpr int64_t kWantedUs = 5'000'000;
 
-  /// Whether `bytes` more may be promised to this room now. `goes_first`: of all that hold a part
-  /// of a large answer and wait, it is the one that must not wait for the others.
+  /// Whether `bytes` more may be promised to this room now. `goes_first`: it is the one that does
+  /// not wait for what others hold.
   bool has_room(const AnswerRoom& room, uint64_t bytes, bool goes_first) const;
   /// Something was given back: waiting ones are looked at once in this turn.
   void room_is_free();
@@ -137,6 +137,7 @@ class AnswerBudget {
   WaitingList waiting_;
   uint64_t begun_ = 0;  // how many answers
   size_t waiting_turns_ = 0;
+  AnswerRoom* first_ = nullptr;  // the one that does not wait for what others hold
   bool grant_scheduled_ = false;
   base::MonotonicUs wanted_until_us_ = 0;
   base::Reactor::TimerId timer_ = 0;
@@ -167,6 +168,7 @@ class AnswerRoom {
   friend class AnswerBudget;
   void set(uint64_t held, uint64_t promised);
   void stop_waiting();
+  void take_turn();
   /// Promises, and remembers when the answer began.
   void begin(uint64_t promised);
 

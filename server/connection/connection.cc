@@ -172,7 +172,7 @@ bool Connection::must_pause() {
                                                   all.waiting_turns() >= kAllWaitingAnswersMax ||
                                                   own.waiting_request_bytes() > bytes_max);
   paused_ = in_flight_ >= context_.limits.requests_in_flight_max || enough_wait ||
-            own.unsent_bytes + own.small_bytes > bytes_max ||
+            own.unsent_bytes + own.promised_bytes - own.turn_bytes > bytes_max ||
             (own.unsent_bytes + in_flight_ > own.waiting() && all.is_full());
   return paused_;
 }

@@ -235,6 +235,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void flush();
   /// Sends the rest of wire_ as the client takes it.
   void write_more();
+  /// Of what the socket was given, what the client's machine has not taken.
+  int untaken_bytes();
   /// Closes the connection of a client that takes nothing for too long; looks again if it is not.
   void look_at_stall();
   void close_after_flush();
@@ -288,7 +290,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   size_t seen_bytes_ = 0;  // of encoder_: what was there before the answer that comes next
   // 0: not armed.
   base::Reactor::TimerId startup_timer_ = 0, stall_timer_ = 0, linger_timer_ = 0;
-  base::MonotonicUs stalled_since_us_ = 0;  // while stall_timer_ runs: the client takes nothing
+  // While stall_timer_ runs: the client takes nothing, and this is in its socket for it.
+  base::MonotonicUs stalled_since_us_ = 0;
+  int untaken_bytes_ = 0;
 };
 
 }  // namespace tetrad::server

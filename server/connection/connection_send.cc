@@ -7,6 +7,9 @@
 // 3. Otherwise write_more() waits for the client, under a timer. What is appended meanwhile stays in
 //    the encoder; unsent_bytes() counts both, and reading pauses on it.
 // 4. When the last answer of a closing connection is out, linger() waits for the client to close.
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include <boost/asio/buffer.hpp>
 
 #include "server/connection/connection.h"
@@ -20,6 +23,8 @@ namespace {
 constexpr int64_t kDrainedLingerUs = 100'000;
 constexpr int64_t kStallLookUs = 500'000;
 constexpr uint64_t kInTheWayBytes = 64u << 10;
+/// What a client takes at least in wanted_write_timeout_us while others wait for its room.
+constexpr int kTakenBytesMin = 512 << 10;
 // What a client has sent may still be on its way, or in its own socket behind a full one of ours.
 constexpr int64_t kQuietUs = 20'000;
 constexpr uint64_t kStreamsMax = 32'768;    // of a connection (native protocol v5, section 2)
@@ -38,8 +43,8 @@ void Connection::take_room() {
 
 /// What is large goes back: a connection keeps the room of small turns only.
 void Connection::give_room() {
-  Bytes room = std::move(wire_);
-  wire_ = Bytes();
+  Bytes room;
+  room.swap(wire_);
   encoder_.release_idle();
   if (context_.spare_rooms.size() >= kSpareRoomsMax || room.capacity() > kSpareRoomMax) return;
   room.clear();
@@ -141,6 +146,7 @@ void Connection::drop_input() {
 void Connection::write_more() {
   if (stall_timer_ == 0) {
     stalled_since_us_ = context_.reactor.now_us();
+    untaken_bytes_ = untaken_bytes();
     look_at_stall();
   }
   socket_.async_write_some(
@@ -159,7 +165,7 @@ void Connection::write_more() {
           return;
         }
         self->writing_ = false;
-        self->wire_ = Bytes();  // a slow client's buffer is large: give it back
+        Bytes().swap(self->wire_);  // a slow client's buffer is large; assigning would keep it
         self->wire_sent_ = 0;
         self->charge_answers();
         self->flush();
@@ -167,11 +173,23 @@ void Connection::write_more() {
       });
 }
 
+int Connection::untaken_bytes() {
+  int bytes = 0;
+  return ioctl(socket_.native_handle(), SIOCOUTQ, &bytes) == 0 ? bytes : 0;
+}
+
+// A socket takes more only when a good part of its buffer is free, which a slow client does not
+// bring about in seconds. So what it has taken of the buffer counts, too.
 void Connection::look_at_stall() {
   const base::MonotonicUs now_us = context_.reactor.now_us();
-  const int64_t stalled_us = now_us - stalled_since_us_;
   const bool is_in_the_way =
       unsent_bytes() >= kInTheWayBytes && context_.processor.answers().is_wanted();
+  const int untaken = untaken_bytes();
+  if (untaken_bytes_ - untaken >= (is_in_the_way ? kTakenBytesMin : 1)) {
+    stalled_since_us_ = now_us;
+    untaken_bytes_ = untaken;
+  }
+  const int64_t stalled_us = now_us - stalled_since_us_;
   const ConnectionLimits& limits = context_.limits;
   if (stalled_us <
       (is_in_the_way ? limits.wanted_write_timeout_us : limits.stalled_write_timeout_us)) {

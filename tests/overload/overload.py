@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile and greedy clients. After each case the node lives, answers another client, and has stayed within its memory."""
 
+import contextlib
 import random
 import resource
 import signal
@@ -65,6 +66,8 @@ def set_up():
             client.done(f"INSERT INTO ovl.wide (k, c, v) VALUES (1, {c}, '{'x' * 65536}')")
         for c in range(1000):
             client.done(f"INSERT INTO ovl.wide (k, c, v) VALUES (2, {c}, 'v')")
+        for c in range(280):
+            client.done(f"INSERT INTO ovl.wide (k, c, v) VALUES (5, {c}, '{'x' * 65536}')")
 
 
 # --- frames that lie ----------------------------------------------------------------------------------------------------
@@ -302,8 +305,6 @@ def large_answers_that_nobody_reads(node):
 def large_answers_in_a_row(node):
     """a client that asks for 20 pages of 16 MiB at once and takes its time"""
     with Client(timeout=60) as client:
-        for c in range(280):
-            client.done(f"INSERT INTO ovl.wide (k, c, v) VALUES (5, {c}, '{'x' * 65536}')")
         with Bystander() as bystander:
             client.send(b"".join(frame(QUERY, query_body("SELECT * FROM ovl.wide WHERE k = 5"), stream) for stream in range(20)))
             for _ in range(20):
@@ -333,6 +334,53 @@ def a_small_answer_among_large_ones(_):
                     time.sleep(0.6)
     expect(streams.index(99) < 3, streams)
     return f"after {streams.index(99)} of them, {bystander.words()}"
+
+
+@case
+def large_answers_that_were_taken(node):
+    """40 clients that have taken a page of 16 MiB each, and stay: nothing is kept for them"""
+    before = node.give_back(RSS_KEPT_KB, 10)
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            client = stack.enter_context(Client(timeout=60, receive_buffer=65536))
+            answer = client.query("SELECT * FROM ovl.wide WHERE k = 5")
+            expect(answer.opcode == RESULT and len(answer.body) > 16 << 20, answer)
+        time.sleep(2)
+        kept = node.memory_kb() - before
+        expect(kept < 80 << 10, f"{kept >> 10} MiB are kept")
+    return f"{kept >> 10} MiB more than before"
+
+
+@case
+def a_slow_client_that_goes_on(node):
+    """four clients that take pages of 16 MiB at 256 KiB/s while others want their room"""
+    slow = [Client(timeout=60) for _ in range(4)]
+    for client in slow:
+        client.send(frame(QUERY, query_body("SELECT * FROM ovl.wide WHERE k = 5"), 1))
+    wanted = threading.Event()
+
+    def want():
+        while not wanted.wait(0.1):
+            with Client(timeout=30) as client:
+                client.query("SELECT * FROM ovl.wide WHERE k = 5")
+
+    other = threading.Thread(target=want)
+    other.start()
+    try:
+        taken = [0] * 4
+        until = time.monotonic() + 8
+        while time.monotonic() < until:
+            for i, client in enumerate(slow):
+                part = client.socket.recv(32 << 10)
+                expect(part, f"client {i} was closed after {taken[i] >> 10} KiB")
+                taken[i] += len(part)
+            time.sleep(0.125)
+    finally:
+        wanted.set()
+        for client in slow:
+            client.socket.close()
+        other.join()
+    return f"{sum(taken) >> 20} MiB taken"
 
 
 @case
