@@ -102,6 +102,35 @@ TEST_CASE("a call is answered, to a peer and to oneself, never inside the call")
   }
 }
 
+TEST_CASE("an answer says how long it took, where that is wanted") {
+  Pair pair;
+  pair.b->handle(Verb::kRead, [&](const RpcContext&, BytesView, RpcNode::Reply reply) {
+    auto later = std::make_shared<RpcNode::Reply>(std::move(reply));
+    pair.reactor.call_at(pair.reactor.now_us() + 2'500, [later] { later->ok("rows"); });
+  });
+  std::optional<uint32_t> worked_us;
+  int answers = 0;
+  const auto timed = [&](Result<Bytes> answer, std::optional<uint32_t> its) {
+    answers += answer ? 1 : 0;
+    worked_us = its;
+  };
+  pair.a->call_timed(host_number(2), 0, Verb::kRead, "", pair.in_ms(100), timed);
+  pair.reactor.advance_us(5'000);
+  CHECK(answers == 1);
+  CHECK(worked_us == 2'500);
+  // Without the question there is no answer to it, and one that never came says nothing.
+  CHECK(decode_envelope(pair.net.seen[0])->envelope.wants_time);
+  pair.a->call(host_number(2), 0, Verb::kRead, "", pair.in_ms(100), [](Result<Bytes>) {});
+  pair.reactor.advance_us(5'000);
+  CHECK_FALSE(decode_envelope(pair.net.seen[2])->envelope.wants_time);
+  CHECK(decode_envelope(pair.net.seen[3])->envelope.time_left_us == 0);
+  pair.net.swallow = true;
+  pair.a->call_timed(host_number(2), 0, Verb::kRead, "", pair.in_ms(100), timed);
+  pair.reactor.advance_us(500'000);
+  CHECK(answers == 1);
+  CHECK_FALSE(worked_us);
+}
+
 TEST_CASE("what a handler throws fails its request, and no other") {
   Pair pair;
   pair.b->handle(Verb::kPropose, [](const RpcContext&, BytesView body, RpcNode::Reply reply) {
