@@ -575,7 +575,7 @@ Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Dea
                    "the change is in effect, but too few replicas have confirmed it in time");
   if (!closed && warnings != nullptr)
     warnings->push_back(
-        "The table is dropped, but too few of its replicas have confirmed it yet: those that are "
+        "It is dropped, but too few of its replicas have confirmed it yet: those that are "
         "away do so when they are back");
   co_return Result<void>();
 }

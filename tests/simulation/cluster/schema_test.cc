@@ -566,7 +566,7 @@ TEST_CASE("DROP does not wait for replicas that are away") {
   CHECK(dropped.result.has_value());
   CHECK(dropped.took_us < 2'000'000);
   REQUIRE(dropped.warnings.size() == 1);
-  CHECK(dropped.warnings[0].starts_with("The table is dropped, but too few of its replicas"));
+  CHECK(dropped.warnings[0].starts_with("It is dropped, but too few of its replicas"));
 }
 
 }  // namespace tetrad::simulation
