@@ -646,6 +646,7 @@ import ending  # noqa: E402, F401
 import budget  # noqa: E402, F401
 import disk  # noqa: E402, F401
 import throughput  # noqa: E402, F401
+import rights  # noqa: E402, F401
 
 
 def check(node):
