@@ -352,38 +352,6 @@ def large_answers_that_were_taken(node):
 
 
 @case
-def a_slow_client_that_goes_on(node):
-    """four clients that take pages of 16 MiB at 256 KiB/s while others want their room"""
-    slow = [Client(timeout=60) for _ in range(4)]
-    for client in slow:
-        client.send(frame(QUERY, query_body("SELECT * FROM ovl.wide WHERE k = 5"), 1))
-    wanted = threading.Event()
-
-    def want():
-        while not wanted.wait(0.1):
-            with Client(timeout=30) as client:
-                client.query("SELECT * FROM ovl.wide WHERE k = 5")
-
-    other = threading.Thread(target=want)
-    other.start()
-    try:
-        taken = [0] * 4
-        until = time.monotonic() + 8
-        while time.monotonic() < until:
-            for i, client in enumerate(slow):
-                part = client.socket.recv(32 << 10)
-                expect(part, f"client {i} was closed after {taken[i] >> 10} KiB")
-                taken[i] += len(part)
-            time.sleep(0.125)
-    finally:
-        wanted.set()
-        for client in slow:
-            client.socket.close()
-        other.join()
-    return f"{sum(taken) >> 20} MiB taken"
-
-
-@case
 def small_answers_then_large_ones(node):
     """100 clients whose statement has answered little until all ask it for 1 MiB, and never read"""
     executed = lambda identifier, k, stream: frame(EXECUTE, struct.pack(">H", 16) + identifier + wire.parameters(values=[struct.pack(">i", k)]), stream)
