@@ -174,7 +174,8 @@ Task<Result<void>> SelectRun::await_turn() {
     co_return check_time();
   }
   began_us_ = context_.reactor.now_us();
-  if (!context_.options.now_in_seconds) context_.now_s = context_.coordinator.now_us() / 1'000'000;
+  if (!context_.options.now_in_seconds)
+    evaluation_.now_s = context_.now_s = context_.coordinator.now_us() / 1'000'000;
   co_return Result<void>();
 }
 

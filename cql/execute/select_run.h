@@ -109,10 +109,11 @@ class SelectRun : protected SelectProgress {
   ReadCommand partition_command(const PartitionTarget& target) const;
   void set_resume(ReadCommand& command) const;
 
-  /// Until a large answer of this client may begin; the time of the request begins anew. Errors: the
-  /// client has gone; it has taken too long.
+  /// Until a large answer of this client may begin; the time of the request begins anew. Errors:
+  /// kUnavailable, the client has gone; kStaleSchema, its rights may have changed; kReadTimeout.
   Task<Result<void>> await_turn();
-  /// For `reads` reads at once, which then have their limits from limit(). Errors: kOverloaded.
+  /// For `reads` reads at once, which then have their limits from limit(). Errors: kOverloaded,
+  /// and those of await_turn().
   Task<Result<void>> take_room(size_t reads);
   void set_chunk_size();
   /// How many reads there is room for at once, `most` at most.
