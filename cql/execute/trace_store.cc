@@ -164,7 +164,7 @@ Task<Result<void>> TraceStore::write(const TraceSession& session, const replicat
   const uint64_t node = random_.next();
   const auto sequence = static_cast<uint16_t>(random_.next());
   uint64_t ticks = 0;
-  // What replicas say comes with their answers, and is of before.
+  // Events of replicas come with their answers, later than they happened.
   std::vector<replication::Trace::Event> happened = trace.events();
   std::ranges::stable_sort(happened, {}, &replication::Trace::Event::at_us);
   for (const auto& event : happened) {

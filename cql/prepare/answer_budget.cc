@@ -85,7 +85,7 @@ void AnswerBudget::leave_turns(AnswerTurns& turns, std::list<AnswerTurns::Waitin
 
 /// Reads under way end by themselves, so a client that has read all its answers is held back by
 /// them only, not by answers that others leave unread, up to a second bound.
-bool AnswerBudget::has_room(const AnswerRoom& room, uint64_t bytes, bool goes_first) const {
+bool AnswerBudget::has_room(const AnswerRoom& room, uint64_t bytes) const {
   // The tests, in their order, for a sum that is over the bound. 1: a client that has unread
   // answers gets no more. 2: a small answer goes on while promises are below one and a half of the
   // bound. 3: a large one gets nothing once twice the bound is used; what others hold does not
@@ -95,7 +95,7 @@ bool AnswerBudget::has_room(const AnswerRoom& room, uint64_t bytes, bool goes_fi
   if (used_bytes() + bytes <= bytes_max_) return true;
   if (room.client_.unsent_bytes != 0) return false;
   if (room.held_ + bytes <= kSmallBytes) return promised_bytes_ + bytes <= bytes_max_ / 2 * 3;
-  const uint64_t used = used_bytes() - (goes_first ? held_bytes_ : 0);
+  const uint64_t used = used_bytes() - (first_ == &room ? held_bytes_ : 0);
   if (used >= 2 * bytes_max_) return false;
   if (promised_bytes_ == 0) return true;
   return promised_bytes_ + bytes <= bytes_max_ && used + bytes <= 2 * bytes_max_;
@@ -127,8 +127,8 @@ void AnswerBudget::grant() {
     // Until it ends, so that there is never a second one.
     if (first_ == nullptr && is_large && room.held_ != 0 && room.client_.unsent_bytes == 0)
       first_ = &room;
-    const bool goes_first = first_ == &room;
-    if ((is_large && large_waits && !goes_first) || !has_room(room, one->bytes, goes_first)) {
+    const bool must_wait = is_large && large_waits && first_ != &room;
+    if (must_wait || !has_room(room, one->bytes)) {
       large_waits |= is_large && room.client_.unsent_bytes == 0;
       continue;
     }
@@ -224,8 +224,7 @@ bool AnswerRoom::promise(uint64_t held, uint64_t more) {
   set(held, 0);
   // The old promise is gone by now: it must not stand against the new one.
   const bool is_large = held + more > kSmallBytes;
-  if ((is_large && !budget_.waiting_.empty()) || !budget_.has_room(*this, more, false))
-    return false;
+  if ((is_large && !budget_.waiting_.empty()) || !budget_.has_room(*this, more)) return false;
   begin(more);
   return true;
 }

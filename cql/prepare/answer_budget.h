@@ -115,9 +115,8 @@ class AnswerBudget {
   static constexpr uint64_t kUnknownBytesMax = 24u << 10;
   static constexpr int64_t kWantedUs = 5'000'000;
 
-  /// Whether `bytes` more may be promised to this room now. `goes_first`: it is the one that does
-  /// not wait for what others hold.
-  bool has_room(const AnswerRoom& room, uint64_t bytes, bool goes_first) const;
+  /// Whether `bytes` more may be promised to this room now.
+  bool has_room(const AnswerRoom& room, uint64_t bytes) const;
   /// Something was given back: waiting ones are looked at once in this turn.
   void room_is_free();
   /// Grants rooms in the order of `waiting_`.

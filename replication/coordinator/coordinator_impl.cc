@@ -146,10 +146,9 @@ void CoordinatorImpl::call_replica(const TracePtr& trace, const StoreAddress& re
   std::string received = fmt::format("{} message received from /{}", name, rpc_.self_endpoint());
   rpc_.call_timed(
       replica.host, replica.store, verb, body, deadline,
-      [this, alive = std::weak_ptr<char>(alive_), trace, host = replica.host,
-       received = std::move(received),
-       done = std::move(done)](Result<Bytes> answer, std::optional<uint32_t> worked_us) mutable {
-        if (worked_us && !alive.expired())
+      [trace, host = replica.host, received = std::move(received), done = std::move(done)](
+          Result<Bytes> answer, std::optional<uint32_t> worked_us) mutable {
+        if (worked_us)
           trace->add_of(host, *worked_us, std::move(received),
                         fmt::format("{} after {} microseconds{}", answer ? "Answered" : "Refused",
                                     *worked_us, answer ? "" : ": " + answer.error().message));
