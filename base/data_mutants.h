@@ -302,6 +302,7 @@ struct DataMutants {
   bool view_old_names_left = false;         // rule 24: rows of names that are not current stay
   bool view_leaver_unasked = false;    // rule 24: who is no member any more is not asked for names
   bool view_old_schema_taken = false;  // rule 24: tasks are settled by who knows fewer views
+  bool view_own_unawaited = false;  // rule 24: a single node answers before its views show a write
 
   // Formation of a cluster, hints.
   bool first_seed_founds = false;      // the first seed founds although others say nothing

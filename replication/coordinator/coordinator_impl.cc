@@ -55,9 +55,8 @@ void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
                "How long conditional statements and SERIAL reads waited for others of their "
                "partition on this shard.",
                labels, conditional_wait);
-  registry.add("tetrad_replication_view_write_seconds",
-               "Latency of writes of rows of views, for which no client waits.", labels,
-               view_write);
+  registry.add("tetrad_replication_view_write_seconds", "Latency of writes of rows of views.",
+               labels, view_write);
   counter("conditional_contentions",
           "Ballots of conditional statements and SERIAL reads that lost against later ones.",
           conditional_contentions);

@@ -6,12 +6,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/request_timer.h"
 #include "base/task_group.h"
+#include "replication/coordinator/awaited_views.h"
 #include "replication/coordinator/conditional_line.h"
 #include "replication/coordinator/coordinator.h"
 #include "replication/coordinator/read_pace.h"
@@ -376,6 +378,9 @@ class CoordinatorImpl final : public Coordinator {
   /// `timed_us`: how long it took by the clock of the moment, where it was timed.
   void record_read(bool is_range, ConsistencyLevel level, base::MonotonicUs started_us,
                    std::optional<int64_t> timed_us, const Error* error);
+  /// What is to be waited for behind these (awaited_views.h); nothing where others have copies.
+  std::vector<AwaitedView> views_to_await(std::span<const storage::Mutation> mutations) const;
+  Task<void> await_views(std::vector<AwaitedView> awaited, base::Deadline deadline, TracePtr trace);
   void record_write(ConsistencyLevel level, base::MonotonicUs started_us,
                     std::optional<int64_t> timed_us, const Error* error);
   Error read_error(const Gathering& gathering, ConsistencyLevel level) const;

@@ -155,6 +155,7 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   if (auto fits = check_limits(**decided); !fits) co_return std::unexpected(fits.error());
   if (self.reactor_.now_us() >= deadline.at_us) co_return std::unexpected(timed_out());
 
+  awaited = self.views_to_await({&**decided, 1});
   const ProposeRequest request = request_for(command, plan->epoch, std::move(proposal), &**decided);
   proposed.push_back({request.proposal, nullptr});
   Answer<PaxosVote> deciding;

@@ -53,6 +53,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::decide(
   }
   // Before the proposal: what was accepted once must be committed, whatever the disks say.
   if (auto fits = check_limits(**decided); !fits) co_return std::unexpected(ended(fits.error()));
+  awaited = self.views_to_await({&**decided, 1});
   storage::encode_mutation(**decided, proposal.value);
   // The table's mark is not below the ballot: rows may be there that would hide what is written.
   if (round->mark_us >= ballot.us && !TETRAD_MUTANT(lwt_ballot_low)) {

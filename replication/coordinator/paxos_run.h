@@ -33,7 +33,8 @@ struct CoordinatorImpl::PaxosRun {
 
   // What came of it.
   bool applied = false;
-  storage::ReadResult rows = {};  // of a read
+  storage::ReadResult rows = {};          // of a read
+  std::vector<AwaitedView> awaited = {};  // of what it has decided last
 
   Task<Result<void>> run();
 

@@ -13,6 +13,7 @@
 //   8. Success, but a member has seen a mark that is not below the stamp: stamp above it and send
 //      once more before the client is answered, else a later write could lose against an earlier
 //      one.
+//   9. Rows of views whose table has no copies on other nodes are waited for (awaited_views.h).
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -263,13 +264,15 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
   TETRAD_CO_TRY(Resending resending, ready_to_send(mutations, options, in_doubt));
   const base::MonotonicUs started_us = reactor_.now_us();
   // A table's increments are counted where clients ask for them, and what is replayed was counted
-  // then. No client waits for a view's rows.
+  // then. Rows of views are no client's.
   TableLatencies::Timings timings;
   const base::WriteType kind = options.write_type;
   if (kind != base::WriteType::kCounter && kind != base::WriteType::kView && !options.taken_us)
     timings = replicas_.latencies().begin_write(mutations);
   const int64_t began_us = options.taken_us.value_or(now_us());
   const bool is_of_one = are_of_one_table(mutations);
+  std::vector<AwaitedView> awaited;
+  if (!options.taken_us) awaited = views_to_await(mutations);
   // Each way out is counted once, however many attempts it took.
   const auto finished = [&](Result<void> outcome) {
     const std::optional<int64_t> timed_us = replicas_.latencies().end(timings);
@@ -304,7 +307,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
     if (result) {
       if (options.server_timestamp_us && is_far_ahead(*options.server_timestamp_us))
         co_return finished(fail(ErrorCode::kOverloaded, "{}", kClockWords));
-      if (!must_heed_marks(mutations, options, again, resending)) co_return finished({});
+      if (!must_heed_marks(mutations, options, again, resending)) break;
       std::optional<int64_t> later_us =
           again.mark_us ? timestamp_above(*again.mark_us) : std::nullopt;
       if (!later_us) {
@@ -312,7 +315,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
             co_await timestamp_above_hiding(mutations, *options.server_timestamp_us, options);
         if (above) later_us = *above;
       }
-      if (!later_us) co_return finished({});
+      if (!later_us) break;
       TETRAD_CO_TRY_VOID(prepare_later_stamp(mutations, options, *later_us, resending));
       continue;
     }
@@ -342,6 +345,8 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
     if (auto good = check_clock(); !good) co_return finished(std::move(good));
     TETRAD_CO_TRY_VOID(prepare_newer_times(mutations, options, again, resending));
   }
+  if (!awaited.empty()) co_await await_views(std::move(awaited), options.deadline, options.trace);
+  co_return finished({});
 }
 
 void CoordinatorImpl::record_write(ConsistencyLevel level, base::MonotonicUs started_us,

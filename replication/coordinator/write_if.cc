@@ -39,6 +39,8 @@ Task<Result<bool>> CoordinatorImpl::write_if(ConditionalStatement& statement,
                options.warnings,
                options.trace};
   Result<void> done = co_await run.run();
+  if (done && run.applied)
+    co_await await_views(std::move(run.awaited), options.deadline, options.trace);
   record_write(options.serial_level, started_us, timed.end(), done ? nullptr : &done.error());
   if (!done) co_return std::unexpected(std::move(done.error()));
   co_return run.applied;

@@ -386,6 +386,13 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
   }
 }
 
+bool ReplicaService::has_views(TableIncarnation table) const {
+  // All stores are told of all tables.
+  const auto own =
+      std::ranges::find_if(stores_, [](const auto* store) { return store != nullptr; });
+  return own != stores_.end() && (*own)->views().has_views(table);
+}
+
 ReplicaService::ApplyCallback ReplicaService::timed_write(TableIncarnation table,
                                                           ApplyCallback done) {
   const TableLatencies::Timing timing = latencies_.begin(TableFigure::kLocalWrite, table);

@@ -103,6 +103,9 @@ class ReplicaService {
     return behind_.any() && lacks(store, command);
   }
 
+  /// Whether the table has views, as far as the stores of this shard know.
+  bool has_views(TableIncarnation table) const;
+
   const ReplicaMetrics& metrics() const { return metrics_; }
   /// Of this shard; its coordinator measures there, too.
   TableLatencies& latencies() { return latencies_; }

@@ -105,6 +105,8 @@ constexpr std::string_view name_of(Verb verb) {
       return "view settle";
     case Verb::kViewMend:
       return "view mend";
+    case Verb::kViewAwait:
+      return "view await";
   }
   return "unknown message";
 }

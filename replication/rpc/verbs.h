@@ -63,6 +63,7 @@ enum class Verb : uint8_t {
   kViewSettle = 83,      // to a store: tasks of views are done
   kViewMend = 84,        // to a store: make a task of a row whose view differs
   kPaxosFollowed = 85,   // to a store: what values were proposed after (paxos/followed_values.h)
+  kViewAwait = 86,       // to a store of the own node: answer when views show what was written
 };
 
 /// Beside what else a message of this verb is sent. `is_request`: not one-way, and no reply.

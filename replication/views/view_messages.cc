@@ -174,4 +174,35 @@ Result<storage::ViewSettlement> decode_view_settlement(BytesView body) {
   return settlement;
 }
 
+Bytes encode_view_await(const ViewAwaitRequest& request) {
+  Bytes body;
+  ByteWriter out(body);
+  out.u8(kVersion);
+  put_row(out, request.partition);
+  out.u8(request.ranges ? 1 : 0);
+  out.varint(request.clustering_keys.size());
+  for (const Bytes& key : request.clustering_keys) out.bytes(key);
+  return body;
+}
+
+Result<ViewAwaitRequest> decode_view_await(BytesView body) {
+  ByteReader in(body);
+  ViewAwaitRequest request;
+  TETRAD_TRY_VOID(check_version(in));
+  TETRAD_TRY(request.partition, read_row(in));
+  TETRAD_TRY(const uint8_t ranges, in.read_u8());
+  if (ranges > 1) return fail(ErrorCode::kCorruption, "a flag of {}", ranges);
+  request.ranges = ranges == 1;
+  TETRAD_TRY(const uint64_t count, in.read_varint());
+  // A key takes at least the byte of its size.
+  if (count > in.remaining())
+    return fail(ErrorCode::kCorruption, "{} keys in {} bytes", count, in.remaining());
+  for (uint64_t i = 0; i < count; ++i) {
+    TETRAD_TRY(const BytesView key, in.read_bytes());
+    request.clustering_keys.emplace_back(key);
+  }
+  TETRAD_TRY_VOID(check_end(in));
+  return request;
+}
+
 }  // namespace tetrad::replication

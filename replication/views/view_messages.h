@@ -10,6 +10,8 @@
 //   its answer := u8 0, zigzag stamp us: one as high was seen
 //               | u8 1, bytes record, names, sequences
 //   settlement := u8 version (1), row, sequences, names, zigzag stamp us; its answer has no bytes
+//   await      := u8 version (1), row (its clustering key is empty), u8 ranges (1: yes), varint count,
+//                 (clustering key with its size)*; its answer has no bytes
 #pragma once
 
 #include "base/ids.h"
@@ -26,6 +28,13 @@ struct ViewReadRequest {
   storage::ViewStamp stamp;
 };
 
+/// kViewAwait: what was written to a partition of a base table.
+struct ViewAwaitRequest {
+  storage::ViewRow partition;  // its clustering key is empty
+  bool ranges = false;         // rows that are not named were deleted, too
+  std::vector<Bytes> clustering_keys;
+};
+
 /// Errors of decoding: kCorruption.
 Bytes encode_view_read(const ViewReadRequest& request);
 Result<ViewReadRequest> decode_view_read(BytesView body);
@@ -34,5 +43,7 @@ Result<storage::ViewRowAnswer> decode_view_answer(BytesView body);
 /// kViewSettle; kViewMend, with the names that were found.
 Bytes encode_view_settlement(const storage::ViewSettlement& settlement);
 Result<storage::ViewSettlement> decode_view_settlement(BytesView body);
+Bytes encode_view_await(const ViewAwaitRequest& request);
+Result<ViewAwaitRequest> decode_view_await(BytesView body);
 
 }  // namespace tetrad::replication

@@ -73,12 +73,17 @@ ViewRunner::ViewRunner(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, 
               [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
                 on_mend(context, body, std::move(reply));
               });
+  rpc_.handle(Verb::kViewAwait,
+              [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+                on_await(context, body, std::move(reply));
+              });
 }
 
 ViewRunner::~ViewRunner() {
   rpc_.handle(Verb::kViewRead, nullptr);
   rpc_.handle(Verb::kViewSettle, nullptr);
   rpc_.handle(Verb::kViewMend, nullptr);
+  rpc_.handle(Verb::kViewAwait, nullptr);
   for (Store* store : stores_)
     if (store != nullptr) store->views().on_task(nullptr);
   if (timer_ != 0) reactor_.cancel(timer_);
@@ -182,7 +187,9 @@ void ViewRunner::add(uint32_t store, ViewTaskEntry entry) {
     return find_later();
   if (entry.of_range) {
     since_us_[base].insert(entry.time_us);
-    ranges_.emplace_back(store, std::move(entry));
+    Key start{store, entry.row};
+    ranges_.push_back(std::make_shared<Range>(store, std::move(entry)));
+    range_of_.emplace(std::move(start), ranges_.back());
     return expand_some();
   }
   Key key{store, std::move(entry.row)};
@@ -235,6 +242,7 @@ void ViewRunner::drop(const Key& key, Waiting& waiting, const std::vector<uint64
     tasks_known_ -= gone;
   }
   note_since(key.row.base, waiting);
+  release_awaited(waiting);
   if (!waiting.tasks.empty() || waiting.runs) return;
   due_.erase({waiting.due_us, key});
   waiting_.erase(key);
@@ -340,6 +348,7 @@ void ViewRunner::note_outcome(bool is_done, int64_t took_us) {
 Task<void> ViewRunner::run(Key key) {
   // Tasks known before the execution: those that it did not see are looked at below.
   const std::vector<uint64_t> known = known_of(key);
+  for (AwaitedRow& row : waiting_.at(key).awaited) row.is_covered = true;
   const base::MonotonicUs began_us = reactor_.now_us();
   const auto done = co_await execute(key, waiting_.at(key).tries);
   TETRAD_ASSERT(running_ != 0);
@@ -348,6 +357,7 @@ Task<void> ViewRunner::run(Key key) {
   Waiting& waiting = waiting_.at(key);
   TETRAD_ASSERT(waiting.runs);
   waiting.runs = false;
+  if (done || waiting.tries + 1 >= kTriesAwaited) release_covered(waiting);
   if (done) {
     metrics_.executed.add();
     waiting.tries = waiting.put_off = 0;
@@ -366,7 +376,8 @@ Task<void> ViewRunner::run(Key key) {
     // What came meanwhile, or was not seen, by turns again.
     // Others may have it in their turn meanwhile.
     const int64_t pause_us =
-        done && left->second.unseen == 0
+        !left->second.awaited.empty() ? (done ? 0 : options_.first_after_us)
+        : done && left->second.unseen == 0
             ? turn_after_us(key)
             : std::min(kTryAgainMostUs,
                        kTryAgainUs << std::min(left->second.tries + left->second.unseen, 5u));
@@ -392,6 +403,8 @@ void ViewRunner::forget_unseen(const Key& key, Waiting& waiting, const std::vect
     waiting.unseen = 0;
     return;
   }
+  // While the row is written all the time there are some that are on their way.
+  if (std::exchange(waiting.unseen_first, unseen.front()) != unseen.front()) waiting.unseen = 0;
   if (++waiting.unseen < kUnseenMost) return;
   for (const uint64_t sequence : unseen) tasks_known_ -= waiting.tasks.erase(sequence);
   // A scan of the store says which tasks there are.
@@ -488,28 +501,29 @@ Task<void> ViewRunner::scan_one() {
 void ViewRunner::expand_some() {
   while (!ranges_.empty() && expanding_ < kRangesAtOnce &&
          waiting_.size() < options_.waiting_max / 2) {
-    auto [number, range] = std::move(ranges_.front());
+    RangePtr range = std::move(ranges_.front());
     ranges_.pop_front();
     ++expanding_;
-    tasks_.spawn(expand_one(number, std::move(range)));
+    tasks_.spawn(expand_one(std::move(range)));
   }
 }
 
-Task<void> ViewRunner::expand_one(uint32_t store, ViewTaskEntry range) {
+Task<void> ViewRunner::expand_one(RangePtr range) {
   co_await base::sleep_for(reactor_, 0);  // not within the call that begins it
   base::OneShot<Result<bool>> expanded;
-  stores_[store]->views().expand(range, [setter = expanded.setter()](Result<bool> is_over) {
-    setter.set(std::move(is_over));
-  });
+  const ViewTaskEntry& task = range->task;
+  stores_[range->store]->views().expand(
+      task, [setter = expanded.setter()](Result<bool> is_over) { setter.set(std::move(is_over)); });
   const Result<bool> is_over = co_await expanded;
   if (!is_over) co_await base::sleep_for(reactor_, kKeepUpEveryUs);
   TETRAD_ASSERT(expanding_ != 0);
   --expanding_;
   if (is_over && *is_over) {
     // The range is done when its last row has a task.
-    forget_since(range.row.base, range.time_us);
+    forget_since(task.row.base, task.time_us);
+    forget_range(range);
   } else {
-    ranges_.emplace_back(store, std::move(range));
+    ranges_.push_back(std::move(range));
   }
   expand_some();
 }

@@ -18,6 +18,9 @@
 // higher, reads the row with w. An execution that wrote an image of a name which is not current any
 // more had W members that have the name noted; the write that replaced it is on one of these, and
 // its task's execution deletes it. Stamps decide whatever arrives late.
+//
+// Where all copies of a row are on one node, its coordinator waits for the execution before it
+// answers (coordinator/awaited_views.cc): clients of a single node read in a view what they wrote.
 #pragma once
 
 #include <deque>
@@ -97,6 +100,25 @@ class ViewRunner {
     storage::ViewRow row;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
+  /// A write whose coordinator waits until its rows are in the views: `left` of its tasks are not
+  /// done.
+  struct Awaited {
+    RpcNode::Reply reply;
+    size_t left = 1;
+  };
+  using AwaitedPtr = std::shared_ptr<Awaited>;
+  struct AwaitedRow {
+    uint64_t last = 0;  // of its tasks in the row
+    AwaitedPtr awaited;
+    bool is_covered = false;  // an execution has begun since
+  };
+  /// A deletion of rows that waits for its expansion, or is being expanded.
+  struct Range {
+    uint32_t store;
+    storage::ViewTaskEntry task;
+    std::vector<AwaitedPtr> awaited;
+  };
+  using RangePtr = std::shared_ptr<Range>;
   /// Tasks of one row.
   struct Waiting {
     std::map<uint64_t, int64_t> tasks;  // sequences, and when the store took the change
@@ -105,6 +127,8 @@ class ViewRunner {
     uint32_t tries = 0, unseen = 0;  // executions that failed; that did not find the tasks
     uint32_t put_off = 0;            // how often, since one has not failed
     bool runs = false;
+    uint64_t unseen_first = 0;  // of the tasks that the last execution did not find
+    std::vector<AwaitedRow> awaited;
   };
   struct Attempt;
   using Store = storage::Store;
@@ -112,15 +136,35 @@ class ViewRunner {
   void on_read(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_mend(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_settle(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  void on_await(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_state();
   void add(uint32_t store, storage::ViewTaskEntry entry);
   bool is_complete(const ViewStatus& status) const;
+  /// Executions of a row that fail until nobody waits for it any more.
+  static constexpr uint32_t kTriesAwaited = 3;
   /// How long what waits has waited.
   void note_since(TableIncarnation base, Waiting& waiting);
   void forget_since(TableIncarnation base, int64_t since_us);
   std::vector<uint64_t> known_of(const Key& key) const;
   void set_due(const Key& key, Waiting& waiting, base::MonotonicUs due_us);
   void drop(const Key& key, Waiting& waiting, const std::vector<uint64_t>& done);
+
+  // view_awaited.cc
+  /// `awaited` is answered when the row's tasks of this moment are done, at once where they cannot
+  /// be at present. They are due from now on.
+  void await_row(const Key& key, Waiting& waiting, const AwaitedPtr& awaited);
+  /// Rows of a partition from this one on, that have tasks.
+  void await_rows_from(const Key& start, const AwaitedPtr& awaited);
+  void await_ranges(uint32_t store, const storage::ViewRow& partition, const AwaitedPtr& awaited);
+  /// Those whose tasks of the row are done.
+  void release_awaited(Waiting& waiting);
+  /// Those that an execution has begun for, which is over.
+  void release_covered(Waiting& waiting);
+  template <class IsDone>
+  void release_if(Waiting& waiting, IsDone is_done);
+  void release(const AwaitedPtr& awaited);
+  /// Its rows have tasks: who waits for it waits for them.
+  void forget_range(const RangePtr& range);
   /// After which the store begins, by its turn among the members.
   int64_t turn_after_us(const Key& key) const;
   /// Another member executes the row, which takes as long as the row is large: the own turn comes
@@ -159,7 +203,7 @@ class ViewRunner {
   Task<void> scan_one();
   /// As many ranges at once as may be.
   void expand_some();
-  Task<void> expand_one(uint32_t store, storage::ViewTaskEntry range);
+  Task<void> expand_one(RangePtr range);
   Task<void> build_some();
   std::string name_for_log(TableIncarnation table) const;
 
@@ -178,7 +222,9 @@ class ViewRunner {
   /// Of those in waiting_, and of ranges, by base table; no table without one.
   std::map<TableIncarnation, std::multiset<int64_t>> since_us_;
   std::set<std::pair<base::MonotonicUs, Key>> due_;
-  std::deque<std::pair<uint32_t, storage::ViewTaskEntry>> ranges_;
+  std::deque<RangePtr> ranges_;            // that wait
+  std::multimap<Key, RangePtr> range_of_;  // all, by their start
+  size_t awaited_ = 0;                     // entries of rows and ranges for those who wait
   std::set<std::pair<uint32_t, TableIncarnation>> to_scan_;
   std::map<std::tuple<uint32_t, TableIncarnation, TableIncarnation>, ViewStatus> views_;
   size_t running_ = 0, expanding_ = 0;

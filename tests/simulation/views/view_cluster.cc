@@ -34,6 +34,11 @@ Task<void> write(SimNode* node, storage::Mutation mutation) {
   (void)result;
 }
 
+Task<void> write_and_count(SimNode* node, storage::Mutation mutation, int* done) {
+  co_await write(node, std::move(mutation));
+  ++*done;
+}
+
 /// All of a table, page by page.
 struct WholeTable {
   ShownRows rows;
@@ -146,6 +151,8 @@ uint64_t ViewCluster::executed() {
 std::string ViewCluster::run() {
   if (!cluster_.form(30'000'000)) return "the cluster does not form";
   if (auto wrong = make_tables(); !wrong.empty()) return wrong;
+  if (cluster_.size() == 1 && has_views_)
+    if (auto wrong = check_own_writes(); !wrong.empty()) return wrong;
   const int steps = 50 + static_cast<int>(random_.below(50));
   const int truncate_at = profile_.truncates ? static_cast<int>(random_.below(50)) : -1;
   const int views_at = profile_.late ? static_cast<int>(random_.below(30)) : -1;
@@ -309,13 +316,18 @@ void ViewCluster::heal() {
 
 void ViewCluster::start_write(SimNode* via) {
   if (via == nullptr) return;
-  const auto table = incarnation_of(*via->state(), kBaseTable);
-  if (!table) return;
-  storage::Mutation mutation = random_change(*via);
+  auto mutation = next_change(*via);
+  if (mutation) via->spawn(write(via, std::move(*mutation)));
+}
+
+std::optional<storage::Mutation> ViewCluster::next_change(SimNode& via) {
+  const auto table = incarnation_of(*via.state(), kBaseTable);
+  if (!table) return std::nullopt;
+  storage::Mutation mutation = random_change(via);
   mutation.incarnation = *table;
   mutation.schema_version = {1};
   ++writes_;
-  via->spawn(write(via, std::move(mutation)));
+  return mutation;
 }
 
 storage::Mutation ViewCluster::random_change(SimNode& via) {
@@ -478,6 +490,24 @@ std::string ViewCluster::check_views() {
   if (!cluster_.world().run_until([&] { return is_quiet(); }, 60'000'000))
     return "tasks are left a minute after the base was read";
   return compare_views();
+}
+
+/// Some writes side by side, and when all are acknowledged the views show them.
+std::string ViewCluster::check_own_writes() {
+  SimNode& via = cluster_[0];
+  for (int round = 0; round < 15; ++round) {
+    int started = 0, done = 0;
+    for (; started < 4; ++started) {
+      auto mutation = next_change(via);
+      if (!mutation) return "the base is not there";
+      via.spawn(write_and_count(&via, std::move(*mutation), &done));
+    }
+    if (!cluster_.world().run_until([&] { return done == started; }, 4 * kOperationUs))
+      return "writes to a single node do not end";
+    if (auto wrong = compare_views(); !wrong.empty())
+      return "after writes to a single node: " + wrong;
+  }
+  return "";
 }
 
 std::string ViewCluster::compare_views() {

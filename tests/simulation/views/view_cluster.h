@@ -52,11 +52,14 @@ class ViewCluster {
   void heal();
   SimNode* random_ready_node();
   void start_write(SimNode* via);
+  /// Unset: the base is not known there.
+  std::optional<storage::Mutation> next_change(SimNode& via);
   storage::Mutation random_change(SimNode& via);
   bool is_quiet();
   std::string verify(SimNode& via, const char* view, bool mends,
                      replication::ViewVerifier::Progress* found);
   std::string check_views();
+  std::string check_own_writes();
   std::string compare_views();
   /// Has the views compared with the base by a node: first as they are, then with a row too much and
   /// a row too few, which are to be found and mended.

@@ -6,7 +6,7 @@
 // fault, and each view shows then what its query over the base shows (where a write that failed has
 // left the base's members different, once they were made equal); a node that compares the view
 // with its base finds that too, and finds and mends what is spoilt. In three seeds of eight the views
-// have a condition.
+// have a condition. While a cluster has one node its views show each write that is acknowledged.
 //
 // usage: view_simulation [--seeds A..B] [--mutant NAME] [--verbose]
 //        view_simulation --mutants [SEEDS [NAME]]   each known mistake until a seed catches it
@@ -23,7 +23,7 @@ constexpr NamedMutant kMutants[] = {
     TETRAD_MUTANT_ROW(view_stamp_unheeded),   TETRAD_MUTANT_ROW(view_names_left_out),
     TETRAD_MUTANT_ROW(view_ranges_forgotten), TETRAD_MUTANT_ROW(view_tasks_not_of_merged),
     TETRAD_MUTANT_ROW(view_unequal_taken),    TETRAD_MUTANT_ROW(view_read_by_one),
-    TETRAD_MUTANT_ROW(view_old_names_left),
+    TETRAD_MUTANT_ROW(view_old_names_left),   TETRAD_MUTANT_ROW(view_own_unawaited),
 };
 
 struct Totals {

@@ -83,6 +83,12 @@ TEST_CASE("messages of views come back as they were") {
   CHECK(settled->sequences == std::vector<uint64_t>{1, 9});
   CHECK(settled->names == kNames);
   CHECK(settled->stamp == ViewStamp{1002});
+
+  const auto awaited = decode_view_await(encode_view_await({kRow, true, {"", "ck", "ck2"}}));
+  REQUIRE(awaited);
+  CHECK(awaited->partition == kRow);
+  CHECK(awaited->ranges);
+  CHECK(awaited->clustering_keys == std::vector<Bytes>{"", "ck", "ck2"});
 }
 
 TEST_CASE("what is no message of views does not decode, and takes no memory") {
@@ -91,14 +97,16 @@ TEST_CASE("what is no message of views does not decode, and takes no memory") {
   answer.sequences = {1, 2, 3};
   const Bytes messages[] = {encode_view_read({SetEpoch{5}, {7}, kRow, ViewStamp{1002}}),
                             encode_view_answer(answer),
-                            encode_view_settlement({kRow, {1, 9}, kNames, ViewStamp{1002}})};
+                            encode_view_settlement({kRow, {1, 9}, kNames, ViewStamp{1002}}),
+                            encode_view_await({kRow, true, {"", "ck"}})};
   const auto decodes = [](int kind, BytesView body) {
     if (kind == 0) return decode_view_read(body).has_value();
     if (kind == 1) return decode_view_answer(body).has_value();
-    return decode_view_settlement(body).has_value();
+    if (kind == 2) return decode_view_settlement(body).has_value();
+    return decode_view_await(body).has_value();
   };
   base::Random random(3);
-  for (int kind = 0; kind < 3; ++kind) {
+  for (int kind = 0; kind < 4; ++kind) {
     for (size_t size = 0; size < messages[kind].size(); ++size)
       CHECK_FALSE(decodes(kind, BytesView(messages[kind]).substr(0, size)));
     CHECK_FALSE(decodes(kind, messages[kind] + "x"));

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes that are answered when the views show them, since every copy of their rows is on this node
+// (coordinator/awaited_views.cc):
+//
+//   1. The write is in the store, so its tasks are known here. For each of its rows the last one is
+//      noted with the request, and the row is due at once.
+//   2. A deletion of rows that are not named waits for its expansion, and for all rows of the
+//      partition that have tasks: those that it has made tasks of are among them.
+//   3. The request is answered when none is left: their tasks are gone, or an execution that began
+//      after the request is over. A row whose execution fails several times is not waited for: the
+//      write stands, and the view follows as it does elsewhere. So it is with tasks that only the
+//      store knows.
+//
+// The coordinator gives up by its own deadline; what is noted for it stays until the next execution
+// of the row has ended.
+#include "base/assert.h"
+#include "base/data_mutants.h"
+#include "replication/views/view_messages.h"
+#include "replication/views/view_runner.h"
+
+namespace tetrad::replication {
+
+void ViewRunner::on_await(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+  auto request = decode_view_await(body);
+  if (!request) return reply.error(request.error());
+  if (context.store >= stores_.size() || stores_[context.store] == nullptr)
+    return reply.error(Error(ErrorCode::kNotFound, "the store is not of this shard"));
+  const auto awaited = std::make_shared<Awaited>(std::move(reply));
+  Key key{context.store, std::move(request->partition)};
+  // Its expansion may be over by now.
+  if (request->ranges) {
+    await_ranges(key.store, key.row, awaited);
+    await_rows_from(key, awaited);
+  }
+  for (Bytes& clustering_key : request->clustering_keys) {
+    key.row.clustering_key = std::move(clustering_key);
+    const auto waiting = waiting_.find(key);
+    if (waiting != waiting_.end()) await_row(waiting->first, waiting->second, awaited);
+  }
+  release(awaited);
+}
+
+void ViewRunner::await_row(const Key& key, Waiting& waiting, const AwaitedPtr& awaited) {
+  if (waiting.tasks.empty() || waiting.tries >= kTriesAwaited || awaited_ >= options_.waiting_max)
+    return;
+  waiting.awaited.push_back({waiting.tasks.rbegin()->first, awaited});
+  ++awaited->left;
+  ++awaited_;
+  if (!waiting.runs && waiting.due_us > reactor_.now_us()) set_due(key, waiting, reactor_.now_us());
+}
+
+void ViewRunner::await_rows_from(const Key& start, const AwaitedPtr& awaited) {
+  const storage::ViewRow& of = start.row;
+  for (auto at = waiting_.lower_bound(start); at != waiting_.end(); ++at) {
+    const storage::ViewRow& row = at->first.row;
+    if (at->first.store != start.store || row.base != of.base || row.position != of.position ||
+        row.partition_key != of.partition_key)
+      return;
+    await_row(at->first, at->second, awaited);
+  }
+}
+
+void ViewRunner::await_ranges(uint32_t store, const storage::ViewRow& partition,
+                              const AwaitedPtr& awaited) {
+  TETRAD_ASSERT(partition.clustering_key.empty());
+  for (auto at = range_of_.lower_bound({store, partition}); at != range_of_.end(); ++at) {
+    const storage::ViewRow& row = at->first.row;
+    if (at->first.store != store || row.base != partition.base ||
+        row.position != partition.position || row.partition_key != partition.partition_key ||
+        awaited_ >= options_.waiting_max)
+      return;
+    at->second->awaited.push_back(awaited);
+    ++awaited->left;
+    ++awaited_;
+  }
+}
+
+void ViewRunner::forget_range(const RangePtr& range) {
+  const Key start{range->store, range->task.row};
+  const auto [first, last] = range_of_.equal_range(start);
+  for (auto at = first; at != last; ++at) {
+    if (at->second != range) continue;
+    range_of_.erase(at);
+    break;
+  }
+  for (const AwaitedPtr& awaited : range->awaited) {
+    TETRAD_ASSERT(awaited_ != 0);
+    --awaited_;
+    await_rows_from(start, awaited);
+    release(awaited);
+  }
+  range->awaited.clear();
+}
+
+template <class IsDone>
+void ViewRunner::release_if(Waiting& waiting, IsDone is_done) {
+  std::erase_if(waiting.awaited, [&](const AwaitedRow& row) {
+    if (!is_done(row)) return false;
+    TETRAD_ASSERT(awaited_ != 0);
+    --awaited_;
+    release(row.awaited);
+    return true;
+  });
+}
+
+void ViewRunner::release_awaited(Waiting& waiting) {
+  release_if(waiting, [&](const AwaitedRow& row) {
+    return waiting.tasks.empty() || waiting.tasks.begin()->first > row.last;
+  });
+}
+
+// Their writes were in the store before it began: it has read them, or it has failed.
+void ViewRunner::release_covered(Waiting& waiting) {
+  release_if(waiting, [](const AwaitedRow& row) { return row.is_covered; });
+}
+
+void ViewRunner::release(const AwaitedPtr& awaited) {
+  TETRAD_ASSERT(awaited->left != 0);
+  if (--awaited->left == 0) awaited->reply.ok({});
+}
+
+}  // namespace tetrad::replication
