@@ -296,6 +296,8 @@ std::vector<std::string> AdminService::disk_lines(bool of_all) const {
   for (const auto& [host, usage] : parts_.node.meta().filling_disks()) {
     const bool is_own = host == parts_.node.self();
     if (!of_all && !is_own) continue;
+    // It keeps nothing from being written while it is away.
+    if (!is_own && !parts_.node.meta().is_live(host)) continue;
     std::string line = "the disk of " + state->address_of(host);
     if (usage == replication::DiskUsage::kStuffed) {
       line += " is above data_disk_usage_percentage_warn_threshold";
@@ -373,7 +375,9 @@ void AdminService::answer_describe_cluster(const HttpRequest&, Respond respond) 
 }
 
 void AdminService::answer_table_stats(const HttpRequest&, Respond respond) {
-  FiguresWanted wanted{true, {TableFigure::kLocalRead, TableFigure::kLocalWrite}};
+  FiguresWanted wanted{true,
+                       {TableFigure::kLocalRead, TableFigure::kLocalWrite, TableFigure::kRowsOfRead,
+                        TableFigure::kTombstonesOfRead}};
   with_figures(std::move(wanted), std::move(respond), [this](const AllFigures& figures) {
     return HttpResponse{200, "application/json", table_stats(figures)};
   });

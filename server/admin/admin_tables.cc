@@ -38,6 +38,15 @@ json figures_of(const TableMeasures& measures, const replication::TableInfo& tab
   return out;
 }
 
+/// Of reads and of what they have come by, so that the latter is no latency.
+json found_of(const TableMeasures& measures, const replication::TableInfo& table,
+              TableFigure figure) {
+  static const TableMeasure kNone;
+  const auto found = measures.find({table.incarnation, figure});
+  const TableMeasure& measure = found == measures.end() ? kNone : found->second;
+  return {{"count", measure.count}, {"mean", measure.recent.mean()}, {"max", measure.recent.at(1)}};
+}
+
 }  // namespace
 
 TableMeasures AdminService::measures_of(const AllFigures& figures) {
@@ -115,13 +124,16 @@ std::string AdminService::table_stats(const AllFigures& figures) const {
       const auto found = store.bytes.find(id);
       if (found != store.bytes.end()) bytes += found->second;
     }
-    tables.push_back({{"keyspace", table->keyspace},
-                      {"table", table->name},
-                      {"partitions", table->tablets.tablets().size()},
-                      {"partitions_here", here},
-                      {"bytes_here", bytes},
-                      {"local_reads", figures_of(measures, *table, TableFigure::kLocalRead)},
-                      {"local_writes", figures_of(measures, *table, TableFigure::kLocalWrite)}});
+    tables.push_back(
+        {{"keyspace", table->keyspace},
+         {"table", table->name},
+         {"partitions", table->tablets.tablets().size()},
+         {"partitions_here", here},
+         {"bytes_here", bytes},
+         {"local_reads", figures_of(measures, *table, TableFigure::kLocalRead)},
+         {"local_writes", figures_of(measures, *table, TableFigure::kLocalWrite)},
+         {"rows_per_read", found_of(measures, *table, TableFigure::kRowsOfRead)},
+         {"tombstones_per_read", found_of(measures, *table, TableFigure::kTombstonesOfRead)}});
   }
   json stores = json::array();
   for (const StoreFigures& store : figures) {

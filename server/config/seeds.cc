@@ -55,8 +55,11 @@ Result<replication::Endpoint> read_seed(const std::string& text, uint16_t defaul
     host = text.substr(0, text.find(':'));
     port = text.substr(text.find(':') + 1);
   }
-  if (!is_address(host) && !is_name(host))
-    return fail(ErrorCode::kConfig, "seeds: '{}' is neither an address nor a name", text);
+  if (!is_address(host) && !is_name(host)) {
+    const bool has_blank = text.find_first_of(" ;\t") != std::string::npos;
+    return fail(ErrorCode::kConfig, "seeds: '{}' is neither an address nor a name{}", text,
+                has_blank ? "; commas stand between seeds" : "");
+  }
   if (!port) return replication::make_endpoint(host, default_port);
   uint16_t number = 0;
   const auto [end, error] = std::from_chars(port->data(), port->data() + port->size(), number);

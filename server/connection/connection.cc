@@ -503,8 +503,8 @@ Task<void> Connection::log_in(std::shared_ptr<Connection> self, cql::Envelope en
   // The client may have gone meanwhile; the attempt is recorded all the same.
   if (self->phase_ == Phase::kLogin) {
     if (error) {
-      context.logger.info("a login failed client={} reason={}", self->client_.client_address,
-                          error->message);
+      context.logger.info("a login failed client={} port={} reason={}",
+                          self->client_.client_address, self->client_.client_port, error->message);
       self->startup_timer_ = context.reactor.call_at(
           context.reactor.now_us() + context.limits.startup_timeout_us, [connection = self.get()] {
             connection->startup_timer_ = 0;

@@ -92,9 +92,14 @@ def check_view_verification(session):
 
 def data_verbs(session):
     for word in "tablestats", "cfstats":
-        case(word + " ks.t", r"\ATotal number of tables: 1\n-+\nKeyspace: ks\n\t\tTable: t\n\t\tSpace used \(live\): [1-9]\d*\n"
+        case(word + " ks.t", r"\ATotal number of tables: 1\n-+\nKeyspace : ks\n\tRead Count: [1-9]\d*\n\tRead Latency: \d+\.\d{3} ms\n"
+                                   r"\tWrite Count: [1-9]\d*\n\tWrite Latency: \d+\.\d{3} ms\n\t\tTable: t\n\t\tSpace used \(live\): [1-9]\d*\n"
                                    r"\t\tLocal read count: [1-9]\d*\n\t\tLocal read latency: \d+\.\d{3} ms\n"
-                                   r"\t\tLocal write count: [1-9]\d*\n\t\tLocal write latency: \d+\.\d{3} ms\n")
+                                   r"\t\tLocal write count: [1-9]\d*\n\t\tLocal write latency: \d+\.\d{3} ms\n"
+                                   r"\t\tAverage live cells per slice \(last five minutes\): \d+\.\d\n"
+                                   r"\t\tMaximum live cells per slice \(last five minutes\): \d+\.\d\n"
+                                   r"\t\tAverage tombstones per slice \(last five minutes\): \d+\.\d\n"
+                                   r"\t\tMaximum tombstones per slice \(last five minutes\): \d+\.\d\n")
     case("tablestats", r"\ATotal number of tables: 3\n")
     case("tablestats -H ks", r"Space used \(live\): \S+ (KiB|bytes)")
     case("tablestats -i ks.t", r"\ATotal number of tables: 2\n(.|\n)*Table: u\n(.|\n)*Table: Camel$")
@@ -219,7 +224,8 @@ def figure_verbs(session):
                             r"50%% +[1-9]\d*\.00 +[1-9]\d*\.00 .*\n(\d\d%%%s\n){4}Min%s\nMax%s\n" % ((" +".join(kinds),) + (latency % 7,) * 3))
     check_kinds_of_requests(session)
     case("tpstats", r"\APool Name +Active +Pending +Completed +Blocked +All time blocked\nNative-Transport-Requests +\d+ +0 +[1-9]")
-    as_json("tpstats", "requests")
+    pools = as_json("tpstats", "requests")
+    check("counts are whole numbers for programs, too", isinstance(pools["requests"]["completed"], int), str(pools))
     case("compactionstats", r"^pending tasks +\d+\nrunning compactions +\d+\n(.|\n)*^pending compaction data +")
     as_json("compactionstats", "pending_bytes")
     case("netstats", r"\AMode: NORMAL\n(.|\n)*^Pool Name +Active +Pending +Completed +Dropped\nMessages sent +n/a +n/a +[1-9]")

@@ -46,7 +46,7 @@ def lines_of_words():
     case("--version", r"^tetractl \d")
     for word in "cleanup", "upgradesstables", "garbagecollect", "rebuild", "refreshsizeestimates":
         case(word + " ks t", r"^tetractl: %s: \S+ " % word)
-    for word in "move 7", "disablehandoff", "assassinate 127.0.0.1", "import ks t /tmp":
+    for word in "move 7", "disablehandoff", "assassinate 127.0.0.1", "import ks t /tmp", "sstableloader /tmp", "restore", "abortbootstrap":
         case(word, "tetractl: ", 1)
 
 

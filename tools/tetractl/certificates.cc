@@ -106,7 +106,8 @@ Result<Pair> make_pair(const Content& content, const Pair* issuer) {
       add_extension(certificate, signer, NID_key_usage,
                     is_authority ? "critical,keyCertSign,cRLSign" : "critical,digitalSignature") &&
       add_extension(certificate, signer, NID_subject_key_identifier, "hash") &&
-      add_extension(certificate, signer, NID_authority_key_identifier, "keyid");
+      // "always": the authority's own names itself, which it is free to leave empty otherwise.
+      add_extension(certificate, signer, NID_authority_key_identifier, "keyid:always");
   if (is_good && !is_authority)
     is_good = add_extension(certificate, signer, NID_ext_key_usage, content.usage);
   if (is_good && !content.alternative_names.empty())

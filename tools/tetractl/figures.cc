@@ -4,6 +4,7 @@
 // One export of /metrics answers each of these verbs: a node keeps no figures only for tetractl.
 // Rates are sums since the start of the node, as nodetool shows them.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ using nlohmann::json;
 namespace {
 
 // Sums are doubles in the text and whole numbers in truth.
-std::string whole(double value) { return fmt::format("{:.0f}", value); }
+int64_t whole(double value) { return std::llround(value); }
 
 // The same percentiles for programs, under names with their unit.
 json figures_of(const ExportedHistogram& histogram) {
@@ -88,13 +89,13 @@ int show_proxy_histograms(AdminClient& node, const Invocation& call) {
 // them.
 int show_pools(AdminClient& node, const Invocation& call) {
   const MetricsText metrics(node.text("/metrics"));
-  const auto sum = [&](const char* name) { return metrics.sum(name); };
-  const double in_flight = sum("tetrad_server_requests_in_flight");
+  const auto sum = [&](const char* name) { return whole(metrics.sum(name)); };
+  const int64_t in_flight = sum("tetrad_server_requests_in_flight");
   // Requests that were begun: those in flight are not completed yet.
-  const double requests = sum("tetrad_server_requests_total");
-  const double overloaded = sum("tetrad_server_overloaded_total");
-  const double reads_waiting = sum("tetrad_io_reads_waiting");
-  const double reads_refused = sum("tetrad_io_reads_refused_total");
+  const int64_t requests = sum("tetrad_server_requests_total");
+  const int64_t overloaded = sum("tetrad_server_overloaded_total");
+  const int64_t reads_waiting = sum("tetrad_io_reads_waiting");
+  const int64_t reads_refused = sum("tetrad_io_reads_refused_total");
   // Names in the table, and the metrics that they are sums of.
   const std::pair<const char*, const char*> dropped[] = {
       {"MESSAGES_DROPPED", "tetrad_replication_messages_dropped_total"},
@@ -116,12 +117,13 @@ int show_pools(AdminClient& node, const Invocation& call) {
     return 0;
   }
   print_lines({{"Pool Name", "Active", "Pending", "Completed", "Blocked", "All time blocked"},
-               {"Native-Transport-Requests", whole(in_flight), "0", whole(requests - in_flight),
-                "0", whole(overloaded)},
-               {"DiskReads", "n/a", whole(reads_waiting), "n/a", "0", whole(reads_refused)}});
+               {"Native-Transport-Requests", std::to_string(in_flight), "0",
+                std::to_string(requests - in_flight), "0", std::to_string(overloaded)},
+               {"DiskReads", "n/a", std::to_string(reads_waiting), "n/a", "0",
+                std::to_string(reads_refused)}});
   fmt::print("\n");
   Lines lines = {{"Message type", "Dropped"}};
-  for (const auto& [name, metric] : dropped) lines.push_back({name, whole(sum(metric))});
+  for (const auto& [name, metric] : dropped) lines.push_back({name, std::to_string(sum(metric))});
   print_lines(lines);
   return 0;
 }
@@ -129,18 +131,18 @@ int show_pools(AdminClient& node, const Invocation& call) {
 int show_network(AdminClient& node, const Invocation& call) {
   const json info = node.fact("/info");
   const MetricsText metrics(node.text("/metrics"));
-  const auto sum = [&](const char* name) { return metrics.sum(name); };
+  const auto sum = [&](const char* name) { return whole(metrics.sum(name)); };
   // nodetool's word for the state of a node, in capitals.
   std::string mode = cell_text(info.value("state", json("joining")));
   for (char& c : mode) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   if (info.value("drained", false)) mode = "DRAINED";
-  const double streamed = sum("tetrad_replication_streamed_bytes_total");
-  const double mismatches = sum("tetrad_replication_digest_mismatches_total");
-  const double repairs = sum("tetrad_replication_read_repairs_total");
-  const double sent = sum("tetrad_replication_messages_sent_total");
-  const double received = sum("tetrad_replication_messages_received_total");
-  const double lost = sum("tetrad_replication_messages_dropped_total");
-  const double hints = sum("tetrad_replication_hints_pending");
+  const int64_t streamed = sum("tetrad_replication_streamed_bytes_total");
+  const int64_t mismatches = sum("tetrad_replication_digest_mismatches_total");
+  const int64_t repairs = sum("tetrad_replication_read_repairs_total");
+  const int64_t sent = sum("tetrad_replication_messages_sent_total");
+  const int64_t received = sum("tetrad_replication_messages_received_total");
+  const int64_t lost = sum("tetrad_replication_messages_dropped_total");
+  const int64_t hints = sum("tetrad_replication_hints_pending");
   if (call.as_json) {
     fmt::print("{}\n", json({{"mode", mode},
                              {"streamed_bytes", streamed},
@@ -156,28 +158,29 @@ int show_network(AdminClient& node, const Invocation& call) {
   fmt::print("Mode: {}\nStreamed since the start: {}\n", mode,
              size_text(static_cast<uint64_t>(streamed)));
   fmt::print("Read Repair Statistics:\nMismatch (Blocking): {}\nMutations written: {}\n",
-             whole(mismatches), whole(repairs));
+             std::to_string(mismatches), std::to_string(repairs));
   print_lines({{"Pool Name", "Active", "Pending", "Completed", "Dropped"},
-               {"Messages sent", "n/a", "n/a", whole(sent), whole(lost)},
-               {"Messages received", "n/a", "n/a", whole(received), "n/a"},
-               {"Hints", "n/a", whole(hints), whole(sum("tetrad_replication_hints_replayed_total")),
-                whole(sum("tetrad_replication_hints_refused_total"))}});
+               {"Messages sent", "n/a", "n/a", std::to_string(sent), std::to_string(lost)},
+               {"Messages received", "n/a", "n/a", std::to_string(received), "n/a"},
+               {"Hints", "n/a", std::to_string(hints),
+                std::to_string(sum("tetrad_replication_hints_replayed_total")),
+                std::to_string(sum("tetrad_replication_hints_refused_total"))}});
   return 0;
 }
 
 // Of all stores of the node together.
 int show_compactions(AdminClient& node, const Invocation& call) {
   const MetricsText metrics(node.text("/metrics"));
-  const auto sum = [&](const char* name) { return metrics.sum(name); };
-  const double running = sum("tetrad_storage_compactions_running");
-  const double flushes = sum("tetrad_storage_flushes_running");
-  const double pending = sum("tetrad_storage_pending_compaction_bytes");
-  const double level0 = sum("tetrad_storage_level0_files");
-  const double stopped = sum("tetrad_storage_writes_stopped");
+  const auto sum = [&](const char* name) { return whole(metrics.sum(name)); };
+  const int64_t running = sum("tetrad_storage_compactions_running");
+  const int64_t flushes = sum("tetrad_storage_flushes_running");
+  const int64_t pending = sum("tetrad_storage_pending_compaction_bytes");
+  const int64_t level0 = sum("tetrad_storage_level0_files");
+  const int64_t stopped = sum("tetrad_storage_writes_stopped");
   // nodetool's figure, which scripts wait for to be 0: those that run, and at least one for each
   // store with something to rewrite.
-  const double tasks =
-      std::max(running, metrics.not_zero("tetrad_storage_pending_compaction_bytes"));
+  const int64_t tasks =
+      std::max(running, whole(metrics.not_zero("tetrad_storage_pending_compaction_bytes")));
   if (call.as_json) {
     fmt::print("{}\n", json({{"pending_tasks", tasks},
                              {"running", running},
@@ -188,12 +191,12 @@ int show_compactions(AdminClient& node, const Invocation& call) {
                            .dump(2));
     return 0;
   }
-  print_lines({{"pending tasks", whole(tasks)},
-               {"running compactions", whole(running)},
-               {"running flushes", whole(flushes)},
+  print_lines({{"pending tasks", std::to_string(tasks)},
+               {"running compactions", std::to_string(running)},
+               {"running flushes", std::to_string(flushes)},
                {"pending compaction data", size_text(static_cast<uint64_t>(pending))},
-               {"files to sort into levels", whole(level0)},
-               {"stores that stop writes", whole(stopped)}});
+               {"files to sort into levels", std::to_string(level0)},
+               {"stores that stop writes", std::to_string(stopped)}});
   return 0;
 }
 

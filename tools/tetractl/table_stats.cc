@@ -55,6 +55,36 @@ void print_local(const char* kind, const json& figures) {
              is_known ? fmt::format("{:.3f}", mean_ms) : "NaN");
 }
 
+/// nodetool's lines of what a read comes by, in the last minutes.
+void print_found(const char* what, const json& figures) {
+  const bool is_known = figures.at("count").get<uint64_t>() != 0;
+  const auto number = [&](const char* name) {
+    return is_known ? fmt::format("{:.1f}", figures.at(name).get<double>()) : "NaN";
+  };
+  fmt::print("\t\tAverage {} per slice (last five minutes): {}\n", what, number("mean"));
+  fmt::print("\t\tMaximum {} per slice (last five minutes): {}\n", what, number("max"));
+}
+
+/// nodetool's four lines of a keyspace: of all its tables here.
+void print_keyspace_totals(const std::vector<json>& tables) {
+  for (const auto& [kind, figures] :
+       {std::pair{"Read", "local_reads"}, {"Write", "local_writes"}}) {
+    uint64_t count = 0;
+    double weight = 0, weighted_us = 0;
+    for (const json& table : tables) {
+      const json& of = table.at(figures);
+      const auto requests = of.at("count").get<uint64_t>();
+      count += requests;
+      if (of.at("max_us").get<double>() == 0) continue;
+      weight += static_cast<double>(requests);
+      weighted_us += static_cast<double>(requests) * of.at("mean_us").get<double>();
+    }
+    fmt::print("\t{} Count: {}\n", kind, count);
+    fmt::print("\t{} Latency: {} ms\n", kind,
+               weight == 0 ? "NaN" : fmt::format("{:.3f}", weighted_us / weight / 1000));
+  }
+}
+
 /// Keyspace and table of "ks.t" in one word, as nodetool takes it, or of two words. Errors: NodeError.
 std::pair<std::string, std::string> named_table(const Invocation& call, std::string_view what) {
   const std::string keyspace = call.text("keyspace"), table = call.text(what);
@@ -173,12 +203,16 @@ int show_table_stats(AdminClient& node, const Invocation& call) {
   const auto keyspaces = by_keyspace(stats.at("tables"));
   fmt::print("Total number of tables: {}\n----------------\n", stats.at("tables").size());
   for (const auto& [keyspace, tables] : keyspaces) {
-    fmt::print("Keyspace: {}\n", keyspace);
+    // As nodetool: with a blank before the colon.
+    fmt::print("Keyspace : {}\n", keyspace);
+    print_keyspace_totals(tables);
     for (const json& table : tables) {
       fmt::print("\t\tTable: {}\n", cell_text(table.at("table")));
       fmt::print("\t\tSpace used (live): {}\n", size(table.at("bytes_here")));
       print_local("read", table.at("local_reads"));
       print_local("write", table.at("local_writes"));
+      print_found("live cells", table.at("rows_per_read"));
+      print_found("tombstones", table.at("tombstones_per_read"));
       fmt::print("\t\tPhysical partitions: {}\n", table.at("partitions").dump());
       fmt::print("\t\tPhysical partitions here: {}\n\n", table.at("partitions_here").dump());
     }

@@ -339,6 +339,8 @@ std::vector<OtherWord> orders_without_a_verb() {
   constexpr std::string_view kRolesAtOnce =
       "a change of roles, rights and groups is in force on all nodes at once";
   constexpr std::string_view kRaft = "metadata goes through the metadata group, there is no gossip";
+  constexpr std::string_view kNoFiles =
+      "files of Cassandra are not read; cqlsh's COPY and tools that write by CQL move rows";
   constexpr std::string_view kRepairs = "a node repairs all the time, by itself";
   return {
       {"bootstrap", "a node that starts joins by itself and goes on where it was", true},
@@ -377,12 +379,19 @@ std::vector<OtherWord> orders_without_a_verb() {
       {"invalidaterowcache", "a row in the row cache goes when it is written", true},
       {"invalidatekeycache", kNoSuchCache, true},
       {"invalidatecountercache", kNoSuchCache, true},
+      {"abortbootstrap",
+       "a node that joins takes no tokens that others wait for: end its process, then tetractl "
+       "remove-node HOST_ID_OR_ADDRESS",
+       false},
       {"assassinate", "tetractl remove-node HOST_ID_OR_ADDRESS takes a dead node out", false},
       {"disablegossip", kRaft, false},
       {"disablehandoff", "hints are always kept", false},
       {"pausehandoff", "hints are always replayed", false},
       {"truncatehints", "hints are replayed or expire", false},
-      {"import", "files of Cassandra are not read", false},
+      {"import", kNoFiles, false},
+      {"sstableloader", kNoFiles, false},
+      {"restore",
+       "there is no restore yet; snapshots keep what it will need, cqlsh's COPY moves rows", false},
       {"join", "a node that starts joins by itself", false},
       {"move", "tokens are fixed when a node joins; data moves by physical partition", false},
       {"stopdaemon", "end the process of the node with SIGTERM", false},

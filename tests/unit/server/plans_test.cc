@@ -81,9 +81,12 @@ TEST_CASE("seeds: addresses and names, with ports or without; anything else is r
   for (const char* port :
        {"a:", "a:0", "a:65536", "a:7x", "a:-1", "http://a", "127.0.0.1:99999999999", "[::1]:"})
     CHECK(read(port) == fmt::format("seeds: the port of '{}' is no number from 1 to 65535", port));
-  for (const char* name :
-       {"a b", "a;b", "127.0.0.256", "1.2.3", "-a", "a..b", ".", "a/b", "[::1]7", "x::y"})
+  for (const char* name : {"127.0.0.256", "1.2.3", "-a", "a..b", ".", "a/b", "[::1]7", "x::y"})
     CHECK(read(name) == fmt::format("seeds: '{}' is neither an address nor a name", name));
+  for (const char* blank : {"a b", "a;b", "127.0.0.1\t127.0.0.2"})
+    CHECK(read(blank) == fmt::format("seeds: '{}' is neither an address nor a name; commas stand "
+                                     "between seeds",
+                                     blank));
   CHECK(read("127.0.0.1,[::1") == "seeds: '[::1' has a bracket without an end");
   CHECK(read(std::string(300, 'a')).ends_with("is neither an address nor a name"));
 }
