@@ -23,7 +23,7 @@ namespace tetrad::replication {
 void ViewRunner::on_await(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   auto request = decode_view_await(body);
   if (!request) return reply.error(request.error());
-  if (context.store >= stores_.size() || stores_[context.store] == nullptr)
+  if (own_store(context.store) == nullptr)
     return reply.error(Error(ErrorCode::kNotFound, "the store is not of this shard"));
   const auto awaited = std::make_shared<Awaited>(std::move(reply));
   Key key{context.store, std::move(request->partition)};

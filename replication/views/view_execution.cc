@@ -204,32 +204,43 @@ Task<void> ViewRunner::ask_members(std::shared_ptr<Attempt> attempt) {
   attempt->asked = members.size();
   if (members.empty()) co_return;
   base::OneShot<bool> enough;
-  const Bytes request =
-      encode_view_read({attempt->epoch, attempt->schema_version, attempt->row, attempt->stamp});
+  const ViewReadRequest request{attempt->epoch, attempt->schema_version, attempt->row,
+                                attempt->stamp};
   const int64_t now_s = clock_.now_us(reactor_) / 1'000'000;
   const base::Deadline deadline{reactor_.now_us() + attempt->ask_us};
+  const auto heard = [&](const StoreAddress& member) {
+    return [attempt, member, now_s, setter = enough.setter()](Result<ViewRowAnswer> answer) {
+      if (setter.is_set()) return;
+      // Values as they show now; equal bytes are equal values.
+      auto values = answer ? shown_values(answer->record, now_s)
+                           : Result<Bytes>(std::unexpected(answer.error()));
+      if (!values) {
+        ++attempt->failed;
+      } else if (answer->seen) {
+        ++attempt->failed;
+        attempt->seen = std::max(attempt->seen.value_or(*answer->seen), *answer->seen);
+      } else {
+        attempt->answers.push_back({member, std::move(*answer), std::move(*values)});
+      }
+      const size_t count = attempt->answers.size() + attempt->failed;
+      TETRAD_ASSERT(count <= attempt->asked);
+      if (count == attempt->asked) setter.set(true);
+    };
+  };
+  // Others first: their work goes on while the own store does its own.
+  Bytes encoded;
   for (const StoreAddress& member : members) {
-    rpc_.call(member.host, member.store, Verb::kViewRead, request, deadline,
-              [attempt, member, now_s, setter = enough.setter()](Result<Bytes> reply) {
-                if (setter.is_set()) return;
-                auto answer = reply ? decode_view_answer(*reply)
-                                    : Result<ViewRowAnswer>(std::unexpected(reply.error()));
-                // Values as they show now; equal bytes are equal values.
-                auto values = answer ? shown_values(answer->record, now_s)
-                                     : Result<Bytes>(std::unexpected(answer.error()));
-                if (!values) {
-                  ++attempt->failed;
-                } else if (answer->seen) {
-                  ++attempt->failed;
-                  attempt->seen = std::max(attempt->seen.value_or(*answer->seen), *answer->seen);
-                } else {
-                  attempt->answers.push_back({member, std::move(*answer), std::move(*values)});
-                }
-                const size_t heard = attempt->answers.size() + attempt->failed;
-                TETRAD_ASSERT(heard <= attempt->asked);
-                if (heard == attempt->asked) setter.set(true);
+    if (is_own(member)) continue;
+    if (encoded.empty()) encoded = encode_view_read(request);
+    rpc_.call(member.host, member.store, Verb::kViewRead, encoded, deadline,
+              [heard = heard(member)](Result<Bytes> reply) {
+                heard(reply ? decode_view_answer(*reply)
+                            : Result<ViewRowAnswer>(std::unexpected(reply.error())));
               });
   }
+  for (const StoreAddress& member : members)
+    if (is_own(member)) read_as_member(member.store, request, deadline, heard(member));
+  if (enough.setter().is_set()) co_return;
   // Whoever is late executes its tasks itself.
   tasks_.spawn([](base::Reactor& reactor, std::shared_ptr<Attempt> of, base::Deadline until,
                   base::OneShot<bool>::Setter setter) -> Task<void> {
@@ -305,17 +316,20 @@ Task<Result<void>> ViewRunner::make_equal(const Attempt& attempt) {
   co_return Result<void>();
 }
 
-// One way in effect: a settle that is lost leaves tasks, and they are executed once more.
+// One way: a settle that is lost leaves tasks, and they are executed once more.
 void ViewRunner::settle(const Attempt& attempt) {
-  const base::Deadline deadline{reactor_.now_us() + attempt.ask_us};
   for (size_t i = 0; i < attempt.answers.size(); ++i) {
     const bool took_part = std::ranges::find(attempt.group, i) != attempt.group.end();
     if (!took_part && !TETRAD_MUTANT(view_settled_unread)) continue;
     const Attempt::Answer& member = attempt.answers[i];
-    const Bytes settlement = encode_view_settlement(
-        {attempt.row, member.answer.sequences, attempt.current, attempt.stamp});
-    rpc_.call(member.from.host, member.from.store, Verb::kViewSettle, settlement, deadline,
-              [](const Result<Bytes>&) {});
+    storage::ViewSettlement settlement{attempt.row, member.answer.sequences, attempt.current,
+                                       attempt.stamp};
+    if (is_own(member.from)) {
+      settle_as_member(member.from.store, std::move(settlement), [](const Result<void>&) {});
+    } else {
+      rpc_.one_way(member.from.host, member.from.store, Verb::kViewSettle,
+                   encode_view_settlement(settlement));
+    }
   }
 }
 

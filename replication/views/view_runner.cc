@@ -103,49 +103,54 @@ void ViewRunner::start() {
 
 // ---- as a member ----
 
-// A member's part of an execution: the row as this store has it, and a promise that no execution
-// with an earlier stamp counts here any more.
 void ViewRunner::on_read(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   auto request = decode_view_read(body);
   if (!request) return reply.error(request.error());
-  Store* const store = context.store < stores_.size() ? stores_[context.store] : nullptr;
-  if (store == nullptr)
-    return reply.error(Error(ErrorCode::kNotFound, "the store is not of this shard"));
-  const storage::ViewRow& row = request->row;
-  const Place place = place_of(*meta_.snapshot(), row.base, row.position, request->epoch);
+  read_as_member(context.store, *request, context.deadline,
+                 [reply = std::move(reply)](Result<ViewRowAnswer> answer) mutable {
+                   if (!answer) return reply.error(answer.error());
+                   reply.ok(encode_view_answer(*answer));
+                 });
+}
+
+// A member's part of an execution: the row as this store has it, and a promise that no execution
+// with an earlier stamp counts here any more.
+void ViewRunner::read_as_member(uint32_t number, const ViewReadRequest& request,
+                                base::Deadline deadline, ReadDone done) {
+  Store* const store = own_store(number);
+  if (store == nullptr) return done(fail(ErrorCode::kNotFound, "the store is not of this shard"));
+  const storage::ViewRow& row = request.row;
+  const MetaSnapshot state = meta_.snapshot();
+  const Place place = place_of(*state, row.base, row.position, request.epoch);
   // Who executes with an older schema would leave out views and columns, and settle the task.
-  if (request->schema_version < meta_.snapshot()->schema_version &&
-      !TETRAD_MUTANT(view_old_schema_taken))
-    return reply.error(Error(ErrorCode::kStaleSchema, "the schema is a newer one"));
+  if (request.schema_version < state->schema_version && !TETRAD_MUTANT(view_old_schema_taken))
+    return done(fail(ErrorCode::kStaleSchema, "the schema is a newer one"));
   switch (place.standing) {
     case MapStanding::kCurrent:
       break;
     case MapStanding::kAhead:
-      return reply.error(Error(ErrorCode::kBehind, "this node has not heard of the table yet"));
+      return done(fail(ErrorCode::kBehind, "this node has not heard of the table yet"));
     case MapStanding::kStaleSchema:
-      return reply.error(Error(ErrorCode::kStaleSchema, "the table is gone"));
+      return done(fail(ErrorCode::kStaleSchema, "the table is gone"));
     case MapStanding::kStaleEpoch:
-      return reply.error(Error(ErrorCode::kStaleEpoch, "the set of members is another one"));
+      return done(fail(ErrorCode::kStaleEpoch, "the set of members is another one"));
   }
   // It may lack rows and tasks (rule 20).
-  if (behind_.is_behind(context.store, row.base, row.position))
-    return reply.error(BehindStores::refusal());
-  store->views().read(
-      request->row, request->stamp, context.deadline,
-      [this, alive = std::weak_ptr<char>(alive_), number = context.store, of = request->row,
-       reply = std::move(reply)](Result<ViewRowAnswer> answer) mutable {
-        if (!answer) return reply.error(answer.error());
-        Bytes encoded = encode_view_answer(*answer);
-        if (!alive.expired()) put_off(number, of, encoded.size());
-        reply.ok(std::move(encoded));
-      });
+  if (behind_.is_behind(number, row.base, row.position))
+    return done(std::unexpected(BehindStores::refusal()));
+  store->views().read(row, request.stamp, deadline,
+                      [this, alive = std::weak_ptr<char>(alive_), number, of = row,
+                       done = std::move(done)](Result<ViewRowAnswer> answer) mutable {
+                        if (answer && !alive.expired()) put_off(number, of, answer->record.size());
+                        done(std::move(answer));
+                      });
 }
 
 // Of a comparison that found a difference: a task that makes the row anew.
 void ViewRunner::on_mend(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   auto found = decode_view_settlement(body);
   if (!found) return reply.error(found.error());
-  Store* const store = context.store < stores_.size() ? stores_[context.store] : nullptr;
+  Store* const store = own_store(context.store);
   if (store == nullptr)
     return reply.error(Error(ErrorCode::kNotFound, "the store is not of this shard"));
   store->views().add_task(found->row, std::move(found->names),
@@ -155,24 +160,31 @@ void ViewRunner::on_mend(const RpcContext& context, BytesView body, RpcNode::Rep
                           });
 }
 
-// The tasks that an execution has seen are done; later ones stay.
 void ViewRunner::on_settle(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   auto settlement = decode_view_settlement(body);
   if (!settlement) return reply.error(settlement.error());
-  Store* const store = context.store < stores_.size() ? stores_[context.store] : nullptr;
-  if (store == nullptr)
-    return reply.error(Error(ErrorCode::kNotFound, "the store is not of this shard"));
-  const Key key{context.store, settlement->row};
+  settle_as_member(context.store, std::move(*settlement),
+                   [reply = std::move(reply)](Result<void> settled) mutable {
+                     if (!settled) return reply.error(settled.error());
+                     reply.ok({});
+                   });
+}
+
+// The tasks that an execution has seen are done; later ones stay.
+void ViewRunner::settle_as_member(uint32_t number, storage::ViewSettlement settlement,
+                                  std::move_only_function<void(Result<void>)> done) {
+  Store* const store = own_store(number);
+  if (store == nullptr) return done(fail(ErrorCode::kNotFound, "the store is not of this shard"));
   store->views().settle(
-      *settlement, [this, alive = std::weak_ptr<char>(alive_), key, done = settlement->sequences,
-                    reply = std::move(reply)](Result<void> settled) mutable {
-        if (!settled) return reply.error(settled.error());
+      settlement,
+      [this, alive = std::weak_ptr<char>(alive_), key = Key{number, settlement.row},
+       sequences = settlement.sequences, done = std::move(done)](Result<void> settled) mutable {
         // Forgotten here, too, so that the row is not executed again for nothing.
-        if (!alive.expired()) {
+        if (settled && !alive.expired()) {
           const auto waiting = waiting_.find(key);
-          if (waiting != waiting_.end()) drop(key, waiting->second, done);
+          if (waiting != waiting_.end()) drop(key, waiting->second, sequences);
         }
-        reply.ok({});
+        done(std::move(settled));
       });
 }
 
@@ -268,6 +280,16 @@ int64_t ViewRunner::turn_after_us(const Key& key) const {
 }
 
 void ViewRunner::look_at(base::MonotonicUs at_us) {
+  // Most are due at once where somebody waits for them; a timer is a system call.
+  if (at_us <= reactor_.now_us()) {
+    if (std::exchange(is_posted_, true)) return;
+    reactor_.post([this, alive = std::weak_ptr<char>(alive_)] {
+      if (alive.expired()) return;
+      is_posted_ = false;
+      pump();
+    });
+    return;
+  }
   if (timer_ != 0 && timer_at_us_ <= at_us) return;
   if (timer_ != 0) reactor_.cancel(timer_);
   timer_at_us_ = at_us;

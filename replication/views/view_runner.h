@@ -40,6 +40,7 @@
 #include "replication/meta/meta_service.h"
 #include "replication/replica/behind.h"
 #include "replication/rpc/rpc.h"
+#include "replication/views/view_messages.h"
 #include "storage/engine/store.h"
 
 namespace tetrad::replication {
@@ -137,6 +138,19 @@ class ViewRunner {
   void on_mend(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_settle(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_await(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  /// Null: another shard's, or none.
+  Store* own_store(uint32_t number) const {
+    return number < stores_.size() ? stores_[number] : nullptr;
+  }
+  bool is_own(const StoreAddress& store) const {
+    return store.host == meta_.self() && own_store(store.store) != nullptr;
+  }
+  using ReadDone = std::move_only_function<void(Result<storage::ViewRowAnswer>)>;
+  /// What a member does when it is asked, by a message or by this shard itself.
+  void read_as_member(uint32_t store, const ViewReadRequest& request, base::Deadline deadline,
+                      ReadDone done);
+  void settle_as_member(uint32_t store, storage::ViewSettlement settlement,
+                        std::move_only_function<void(Result<void>)> done);
   void on_state();
   void add(uint32_t store, storage::ViewTaskEntry entry);
   bool is_complete(const ViewStatus& status) const;
@@ -231,6 +245,7 @@ class ViewRunner {
   size_t running_most_ = 4;  // at present: nobody knows yet how large rows are
   std::optional<std::pair<uint32_t, TableIncarnation>> scanned_;  // that is being read
   bool keeps_up_ = false;
+  bool is_posted_ = false;  // pump(), for what is due now
   base::Reactor::TimerId timer_ = 0;
   base::MonotonicUs timer_at_us_ = 0;
   std::shared_ptr<void> subscription_;
