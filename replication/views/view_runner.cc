@@ -301,8 +301,12 @@ void ViewRunner::look_at(base::MonotonicUs at_us) {
 
 void ViewRunner::pump() {
   const base::MonotonicUs now_us = reactor_.now_us();
-  // running_most_ bounds executions, and so reads and writes of this shard for views.
-  while (!due_.empty() && running_ < running_most_ && due_.begin()->first <= now_us) {
+  // running_most_ bounds executions, and so reads and writes of this shard for views. Those that
+  // find nothing to write may end within the call, so what is begun in one turn of the loop is
+  // bounded, too.
+  size_t begun = 0;
+  while (!due_.empty() && running_ < running_most_ && due_.begin()->first <= now_us &&
+         begun++ < options_.running_max) {
     const Key key = due_.begin()->second;
     due_.erase(due_.begin());
     Waiting& waiting = waiting_.at(key);
@@ -405,7 +409,8 @@ Task<void> ViewRunner::run(Key key) {
                        kTryAgainUs << std::min(left->second.tries + left->second.unseen, 5u));
     set_due(key, left->second, reactor_.now_us() + pause_us);
   }
-  pump();
+  // Not pump(), which may have called this: one within the other they would fill the stack.
+  if (!due_.empty() && running_ < running_most_) look_at(due_.begin()->first);
 }
 
 /// What reads of the store do not show was settled when a list of tasks was on its way, or was

@@ -8,12 +8,13 @@ import threading
 from pathlib import Path
 
 from cassandra.cluster import Cluster
+from cassandra.query import BatchStatement, BatchType
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tls"))
 from node import Node, run_in_folder  # noqa: E402
 
 PREFIX = sys.argv[1]
-ROUNDS, CLIENTS = 100, 8
+ROUNDS, CLIENTS, LARGE = 100, 8, 20_000
 results = {"passed": 0, "failed": 0}
 
 
@@ -61,6 +62,15 @@ class Writer:
             self.round(number)
 
 
+def large_batch(session, text, values):
+    """Rows in one batch. The node lives, and answers within its time, whether all of them are in the view by then or not."""
+    insert = session.prepare(text)
+    batch = BatchStatement(BatchType.UNLOGGED)
+    for i in range(LARGE):
+        batch.add(insert, values(i))
+    session.execute(batch)
+
+
 def rows_left(session, where):
     session.execute("DELETE FROM ks.t WHERE " + where)
     left = session.execute("SELECT count(*) FROM ks.t WHERE " + where).one()[0]
@@ -88,6 +98,9 @@ def of_node(folder, last, shards):
         check_none(sum(sum(writer.missed.values()) for writer in many), "%d shards, clients of one partition" % shards)
         check_none(rows_left(session, "k = 10 AND c < 2000000"), "%d shards, a range that is deleted" % shards)
         check_none(rows_left(session, "k = 10"), "%d shards, a partition that is deleted" % shards)
+        # Executions that find nothing to write end at once: one within the other they filled the stack.
+        large_batch(session, "INSERT INTO ks.t (k, c) VALUES (?, ?)", lambda i: (20, i))
+        check_none(session.execute("SELECT count(*) FROM ks.t WHERE k = 20").one()[0] != LARGE, "%d shards, a batch of rows of no view" % shards)
     finally:
         cluster.shutdown()
         node.stop()
