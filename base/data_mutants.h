@@ -300,8 +300,9 @@ struct DataMutants {
   bool view_settled_unread = false;         // rule 24: tasks go where the read was not answered
   bool view_settled_early = false;          // rule 24: tasks go before the images are on W
   bool view_old_names_left = false;         // rule 24: rows of names that are not current stay
-  bool view_leaver_unasked = false;    // rule 24: who is no member any more is not asked for names
-  bool view_old_schema_taken = false;  // rule 24: tasks are settled by who knows fewer views
+  bool view_leaver_unasked = false;     // rule 24: who is no member any more is not asked for names
+  bool view_old_schema_taken = false;   // rule 24: tasks are settled by who knows fewer views
+  bool view_cursor_past_notes = false;  // rule 24: a row is read from behind a note that is there
   bool view_own_unawaited = false;  // rule 24: a single node answers before its views show a write
 
   // Formation of a cluster, hints.

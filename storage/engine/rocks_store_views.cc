@@ -20,7 +20,8 @@ void RocksStore::set_views(TableIncarnation base, ViewMakersPtr makers, TableInc
   if (has_views || changed.none_left) state_.filter->set_views(base, has_views);
 }
 
-// As RocksStore::read(): on the loop from memory if that takes few steps, else over a snapshot.
+// As RocksStore::read(): on the loop from memory if that takes few steps, else over a snapshot; and a
+// row that is written all the time is made one value again, since each of its writes is read here.
 void RocksStore::ViewSide::read(base::Deadline deadline, std::function<Result<void>(KeyView&)> work,
                                 std::move_only_function<void(Result<void>)> done) {
   if (const auto why = store_.unusable()) return done(std::unexpected(*why));
@@ -28,26 +29,36 @@ void RocksStore::ViewSide::read(base::Deadline deadline, std::function<Result<vo
       store_.options_.sync == CommitLogSync::kGroup || store_.turn_.writes_elsewhere();
   std::shared_ptr<HeldSnapshot> snapshot;
   if (fixed) snapshot = std::make_shared<HeldSnapshot>(store_.state_.database);
+  const uint64_t seen = store_.turn_.written_through();
+  const size_t operands_max = store_.options_.read_operands_max;
   {
     RocksView view(store_.db(), {.snapshot = fixed ? snapshot->get() : nullptr,
                                  .memory_only = true,
                                  .steps_max = kStepsHereMax,
                                  .bytes_per_step = kBytesPerLookedStep,
+                                 .operands_max = operands_max,
                                  .block_hits = &store_.block_reads_.hits});
     Result<void> result = work(view);
     if (!view.gave_up()) {
       if (!result) store_.heed(result.error());
+      store_.write_back(view.take_merged(), seen);
       return done(std::move(result));
     }
   }
   if (snapshot == nullptr) snapshot = std::make_shared<HeldSnapshot>(store_.state_.database);
+  const auto merged = std::make_shared<std::vector<MergedValue>>();
   store_.in_readers<void>(
       deadline,
-      [snapshot = std::move(snapshot), work = std::move(work)] {
-        RocksView view(snapshot->database().db(), {.snapshot = snapshot->get()});
-        return work(view);
+      [snapshot = std::move(snapshot), work = std::move(work), operands_max, merged] {
+        RocksView view(snapshot->database().db(),
+                       {.snapshot = snapshot->get(), .operands_max = operands_max});
+        Result<void> result = work(view);
+        *merged = view.take_merged();
+        return result;
       },
-      [store = &store_, alive = store_.alive_, done = std::move(done)](Result<void> read) mutable {
+      [store = &store_, alive = store_.alive_, merged, seen,
+       done = std::move(done)](Result<void> read) mutable {
+        if (*alive) store->write_back(std::move(*merged), seen);
         if (*alive && !read) store->heed(read.error());
         done(std::move(read));
       });

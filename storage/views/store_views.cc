@@ -243,12 +243,13 @@ void StoreViews::read_raised(ViewRow row, ViewStamp stamp, base::Deadline deadli
   // Before the read: what is written later has a higher number.
   const uint64_t seen_number = backend_.seen_number();
   const TableContents contents = backend_.contents_of(read_of(row));
+  const ViewRecordsFrom from = cursors_.begin_read(base::xxh3_128(records_of(row)), stamp);
   const auto shared =
       std::make_shared<std::pair<ViewRow, ViewRowAnswer>>(std::move(row), ViewRowAnswer());
   backend_.read(
       deadline,
-      [shared, contents](KeyView& keys) -> Result<void> {
-        TETRAD_TRY(shared->second, read_view_row(keys, shared->first, contents));
+      [shared, contents, from](KeyView& keys) -> Result<void> {
+        TETRAD_TRY(shared->second, read_view_row(keys, shared->first, contents, from));
         return {};
       },
       [this, alive = alive_, shared, stamp, seen_number,
@@ -278,10 +279,13 @@ void StoreViews::note_own_names(const ViewRow& row, const Base& base, ViewStamp 
   answer.sequences.push_back(note.sequence);
   ViewTask told;
   told.names = std::move(*unnamed);
+  const base::Hash128 records = base::xxh3_128(records_of(row));
+  cursors_.begin_note(records, note.sequence);
   backend_.write(
       {{view_task_key(note), view_task_value(told, false)}}, {},
-      [written_since, answer = std::move(answer),
-       done = std::move(done)](Result<void> written) mutable {
+      [this, alive = alive_, records, sequence = note.sequence, written_since,
+       answer = std::move(answer), done = std::move(done)](Result<void> written) mutable {
+        if (*alive) cursors_.end_note(records, sequence);
         if (!written) return done(std::unexpected(std::move(written.error())));
         if (written_since)
           return done(fail(ErrorCode::kConflict, "the row was written meanwhile; ask again"));
@@ -301,6 +305,8 @@ void StoreViews::settle(const ViewSettlement& settlement,
     erased.push_back(view_task_key(place));
   }
   ViewRecords puts;
+  const base::Hash128 records = base::xxh3_128(records_of(row));
+  std::optional<uint64_t> noted;
   if (!settlement.names.empty()) {
     // For whoever executes next: under these names the row is in the views now.
     ViewTask note;
@@ -308,8 +314,17 @@ void StoreViews::settle(const ViewSettlement& settlement,
     place.sequence = kViewNotes + static_cast<uint64_t>(settlement.stamp.us);
     puts.emplace_back(view_task_key(place), view_task_value(note, false));
     std::erase(erased, puts.back().first);
+    noted = place.sequence;
+    cursors_.begin_note(records, *noted);
   }
-  backend_.write(puts, erased, std::move(done));
+  backend_.write(
+      puts, erased,
+      [this, alive = alive_, records, noted, stamp = settlement.stamp,
+       sequences = settlement.sequences, done = std::move(done)](Result<void> written) mutable {
+        if (*alive && noted) cursors_.end_note(records, *noted);
+        if (*alive && written) cursors_.settled(records, stamp, sequences);
+        done(std::move(written));
+      });
 }
 
 void StoreViews::add_task(const ViewRow& row, ViewNamesByView names,

@@ -25,6 +25,7 @@
 #include "base/reactor.h"
 #include "base/result.h"
 #include "storage/engine/key_view.h"
+#include "storage/views/view_cursors.h"
 #include "storage/views/view_stamps.h"
 #include "storage/views/view_task.h"
 
@@ -173,6 +174,7 @@ class StoreViews {
              std::move_only_function<void(Result<ViewBuildPage>)> done);
 
  private:
+  static constexpr size_t kRowsWithCursors = 8'192;
   /// Of one base table; null makers: the schema is not known yet, but the store had views of it.
   struct Base {
     ViewMakersPtr makers;
@@ -204,6 +206,7 @@ class StoreViews {
   std::unordered_map<uint32_t, Base> bases_;
   ViewStamp bound_;  // of the life before
   std::optional<ViewStamps> stamps_;
+  ViewCursors cursors_{kRowsWithCursors};
   std::vector<base::Callback> for_bound_;  // reads that wait until a bound is synced
   std::function<void(ViewTaskEntry)> listener_;
 };

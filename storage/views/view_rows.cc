@@ -3,6 +3,7 @@
 #include "storage/views/view_rows.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/byte_io.h"
 #include "storage/engine/partition_reader.h"
@@ -14,20 +15,45 @@ namespace {
 
 constexpr size_t kTasksOfAReadMax = 512, kNamesOfAReadBytes = 1 << 20;
 
-/// A key of the row's records less the sequence.
-Bytes records_of(const ViewRow& row) {
-  return view_tasks_of_row({row.base, row.position, row.partition_key, false, row.clustering_key});
-}
-
 ViewRow row_of(const ViewTaskPlace& place) {
   return {place.base, place.position, Bytes(place.partition_key), Bytes(place.clustering_key)};
+}
+
+Bytes at(BytesView prefix, uint64_t sequence) {
+  Bytes key(prefix);
+  base::ByteWriter(key).u64(sequence);
+  return key;
 }
 
 void join(const ViewNamesByView& more, ViewNamesByView& names) {
   for (const auto& [view, of_view] : more) names[view].insert(of_view.begin(), of_view.end());
 }
 
+/// What the row's records of these keys say; of many those that come first, the others are of a
+/// later execution.
+Result<void> add_records(KeyView& keys, const ViewRow& row, const Bytes& start, Bytes end,
+                         size_t count_max, ViewRowAnswer& answer) {
+  const auto it = keys.iterate({start, std::move(end), false, false});
+  size_t count = 0, bytes = 0;
+  for (it->seek(start); it->valid(); it->next()) {
+    const auto place = decode_view_task_key(it->key());
+    // A clustering key may begin with another one: their records lie among each other.
+    if (!place || place->of_range || place->clustering_key != row.clustering_key) continue;
+    if (count >= count_max || (bytes >= kNamesOfAReadBytes && place->sequence < kViewNotes)) break;
+    TETRAD_TRY(const ViewTask task, decode_view_task(it->value(), false));
+    join(task.names, answer.names);
+    answer.sequences.push_back(place->sequence);
+    ++count;
+    bytes += it->value().size();
+  }
+  return it->status();
+}
+
 }  // namespace
+
+Bytes records_of(const ViewRow& row) {
+  return view_tasks_of_row({row.base, row.position, row.partition_key, false, row.clustering_key});
+}
 
 Result<ViewNamesByView> names_of_record(const ViewMakers& makers, BytesView record) {
   ViewNamesByView names;
@@ -52,40 +78,19 @@ ReadCommand read_of(const ViewRow& row) {
 }
 
 Result<ViewRowAnswer> read_view_row(KeyView& keys, const ViewRow& row,
-                                    const TableContents& contents) {
+                                    const TableContents& contents, ViewRecordsFrom from) {
   ViewRowAnswer answer;
   TETRAD_TRY(const ReadResult found,
              read_partitions(keys, read_of(row), contents, ReadCommand::kNoLimit));
   for (const PartitionData& partition : found.partitions)
     for (const RowData& data : partition.rows)
       if (data.clustering_key == row.clustering_key) answer.record = data.record;
-  // All notes, and of the tasks those that came first: the others are of a later execution. Notes
-  // lie behind the tasks; there are few, since every execution makes one of those that it has read.
   const Bytes prefix = records_of(row);
-  const auto it = keys.iterate({prefix, past_prefix(prefix), false, false});
-  size_t tasks = 0, bytes = 0;
-  for (it->seek(prefix); it->valid();) {
-    const auto place = decode_view_task_key(it->key());
-    // A clustering key may begin with another one: their records lie among each other.
-    if (!place || place->of_range || place->clustering_key != row.clustering_key) {
-      it->next();
-      continue;
-    }
-    const bool is_note = place->sequence >= kViewNotes;
-    if (!is_note && (tasks >= kTasksOfAReadMax || bytes >= kNamesOfAReadBytes)) {
-      Bytes notes = prefix;
-      base::ByteWriter(notes).u64(kViewNotes);
-      it->seek(notes);
-      continue;
-    }
-    TETRAD_TRY(const ViewTask task, decode_view_task(it->value(), false));
-    join(task.names, answer.names);
-    answer.sequences.push_back(place->sequence);
-    ++tasks;
-    bytes += it->value().size();
-    it->next();
-  }
-  TETRAD_TRY_VOID(it->status());
+  TETRAD_TRY_VOID(add_records(keys, row, at(prefix, from.tasks), at(prefix, kViewNotes),
+                              kTasksOfAReadMax, answer));
+  // There are few: each execution makes one of those that it has read.
+  TETRAD_TRY_VOID(add_records(keys, row, at(prefix, from.notes), past_prefix(prefix),
+                              std::numeric_limits<size_t>::max(), answer));
   std::ranges::sort(answer.sequences);
   return answer;
 }

@@ -14,10 +14,14 @@ Result<ViewNamesByView> names_of_record(const ViewMakers& makers, BytesView reco
 /// Reads one row with what hides parts of it.
 ReadCommand read_of(const ViewRow& row);
 
+/// What the keys of the row's tasks and notes begin with.
+Bytes records_of(const ViewRow& row);
+
 /// All but ViewRowAnswer::seen; of a row with many tasks the first ones. `contents`: what there may
-/// be beside the row that read_of() asks for. Errors: kCorruption, and those of the view.
+/// be beside the row that read_of() asks for; `from`: the row has no records before. Errors:
+/// kCorruption, and those of the view.
 Result<ViewRowAnswer> read_view_row(KeyView& keys, const ViewRow& row,
-                                    const TableContents& contents);
+                                    const TableContents& contents, ViewRecordsFrom from);
 
 /// Names that the answer's record gives, and its tasks and notes do not. Errors: kCorruption.
 Result<ViewNamesByView> unnamed_of(const ViewMakers& makers, const ViewRowAnswer& answer);

@@ -20,10 +20,11 @@ namespace tetrad::simulation {
 namespace {
 
 constexpr NamedMutant kMutants[] = {
-    TETRAD_MUTANT_ROW(view_stamp_unheeded),   TETRAD_MUTANT_ROW(view_names_left_out),
-    TETRAD_MUTANT_ROW(view_ranges_forgotten), TETRAD_MUTANT_ROW(view_tasks_not_of_merged),
-    TETRAD_MUTANT_ROW(view_unequal_taken),    TETRAD_MUTANT_ROW(view_read_by_one),
-    TETRAD_MUTANT_ROW(view_old_names_left),   TETRAD_MUTANT_ROW(view_own_unawaited),
+    TETRAD_MUTANT_ROW(view_stamp_unheeded),    TETRAD_MUTANT_ROW(view_names_left_out),
+    TETRAD_MUTANT_ROW(view_ranges_forgotten),  TETRAD_MUTANT_ROW(view_tasks_not_of_merged),
+    TETRAD_MUTANT_ROW(view_unequal_taken),     TETRAD_MUTANT_ROW(view_read_by_one),
+    TETRAD_MUTANT_ROW(view_old_names_left),    TETRAD_MUTANT_ROW(view_own_unawaited),
+    TETRAD_MUTANT_ROW(view_cursor_past_notes),
 };
 
 struct Totals {
