@@ -35,12 +35,14 @@ std::vector<AwaitedView> CoordinatorImpl::views_to_await(
     const MetaSnapshot state = meta_.snapshot();
     const TableInfo* const table = state->table(mutation.incarnation);
     if (table == nullptr) continue;
-    const auto [old_set, new_set] = write_sets(table->tablets.find(mutation.position));
-    std::vector<StoreAddress> stores = old_set;
-    for (const StoreAddress& store : new_set)
-      if (std::ranges::find(stores, store) == stores.end()) stores.push_back(store);
+    const partitioner::Tablet& tablet = table->tablets.find(mutation.position);
     const auto is_own = [&](const StoreAddress& store) { return store.host == meta_.self(); };
-    if (!std::ranges::all_of(stores, is_own)) continue;
+    if (!std::ranges::all_of(tablet.replicas, is_own) ||
+        !std::ranges::all_of(tablet.new_replicas, is_own))
+      continue;
+    auto [stores, new_stores] = write_sets(tablet);
+    for (const StoreAddress& store : new_stores)
+      if (std::ranges::find(stores, store) == stores.end()) stores.push_back(store);
     ViewAwaitRequest rows{{mutation.incarnation, mutation.position, mutation.partition_key, {}},
                           deletes_rows_unnamed(mutation),
                           {}};

@@ -6,19 +6,32 @@
 //      noted with the request, and the row is due at once.
 //   2. A deletion of rows that are not named waits for its expansion, and for all rows of the
 //      partition that have tasks: those that it has made tasks of are among them.
-//   3. The request is answered when none is left: their tasks are gone, or an execution that began
+//   3. Where a request waits for few rows, these go before all that others have left to be done: a
+//      view that is built, a large deletion, a restart.
+//   4. The request is answered when none is left: their tasks are gone, or an execution that began
 //      after the request is over. A row whose execution fails several times is not waited for: the
 //      write stands, and the view follows as it does elsewhere. So it is with tasks that only the
 //      store knows.
 //
 // The coordinator gives up by its own deadline; what is noted for it stays until the next execution
 // of the row has ended.
+#include <algorithm>
+
 #include "base/assert.h"
 #include "base/data_mutants.h"
 #include "replication/views/view_messages.h"
 #include "replication/views/view_runner.h"
 
 namespace tetrad::replication {
+
+namespace {
+
+// A client that waits for few rows does not wait for the many of others.
+constexpr size_t kFirstRowsMax = 64;
+// Longer than anything waits: what is moved forward by it is before all that is not.
+constexpr int64_t kAheadUs = 3'600'000'000;
+
+}  // namespace
 
 void ViewRunner::on_await(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   auto request = decode_view_await(body);
@@ -27,36 +40,49 @@ void ViewRunner::on_await(const RpcContext& context, BytesView body, RpcNode::Re
     return reply.error(Error(ErrorCode::kNotFound, "the store is not of this shard"));
   const auto awaited = std::make_shared<Awaited>(std::move(reply));
   Key key{context.store, std::move(request->partition)};
+  std::vector<const Key*> rows;
   // Its expansion may be over by now.
   if (request->ranges) {
     await_ranges(key.store, key.row, awaited);
-    await_rows_from(key, awaited);
+    add_rows_from(key, rows);
   }
   for (Bytes& clustering_key : request->clustering_keys) {
     key.row.clustering_key = std::move(clustering_key);
     const auto waiting = waiting_.find(key);
-    if (waiting != waiting_.end()) await_row(waiting->first, waiting->second, awaited);
+    if (waiting != waiting_.end()) rows.push_back(&waiting->first);
   }
+  await_rows(rows, awaited);
   release(awaited);
 }
 
-void ViewRunner::await_row(const Key& key, Waiting& waiting, const AwaitedPtr& awaited) {
-  if (waiting.tasks.empty() || waiting.tries >= kTriesAwaited || awaited_ >= options_.waiting_max)
-    return;
-  waiting.awaited.push_back({waiting.tasks.rbegin()->first, awaited});
-  ++awaited->left;
-  ++awaited_;
-  if (!waiting.runs && waiting.due_us > reactor_.now_us()) set_due(key, waiting, reactor_.now_us());
+void ViewRunner::await_rows(const std::vector<const Key*>& rows, const AwaitedPtr& awaited) {
+  for (const Key* key : rows)
+    await_row(*key, waiting_.at(*key), {0, awaited, false, rows.size() <= kFirstRowsMax});
 }
 
-void ViewRunner::await_rows_from(const Key& start, const AwaitedPtr& awaited) {
+void ViewRunner::await_row(const Key& key, Waiting& waiting, AwaitedRow row) {
+  if (waiting.tasks.empty() || waiting.tries >= kTriesAwaited || awaited_ >= options_.waiting_max)
+    return;
+  row.last = waiting.tasks.rbegin()->first;
+  ++row.awaited->left;
+  waiting.awaited.push_back(std::move(row));
+  ++awaited_;
+  const base::MonotonicUs due_us = reactor_.now_us() - ahead_us(waiting);
+  if (!waiting.runs && waiting.due_us > due_us) set_due(key, waiting, due_us);
+}
+
+int64_t ViewRunner::ahead_us(const Waiting& waiting) {
+  return std::ranges::any_of(waiting.awaited, &AwaitedRow::goes_first) ? kAheadUs : 0;
+}
+
+void ViewRunner::add_rows_from(const Key& start, std::vector<const Key*>& rows) const {
   const storage::ViewRow& of = start.row;
   for (auto at = waiting_.lower_bound(start); at != waiting_.end(); ++at) {
     const storage::ViewRow& row = at->first.row;
     if (at->first.store != start.store || row.base != of.base || row.position != of.position ||
         row.partition_key != of.partition_key)
       return;
-    await_row(at->first, at->second, awaited);
+    rows.push_back(&at->first);
   }
 }
 
@@ -83,10 +109,12 @@ void ViewRunner::forget_range(const RangePtr& range) {
     range_of_.erase(at);
     break;
   }
+  std::vector<const Key*> rows;
+  if (!range->awaited.empty()) add_rows_from(start, rows);
   for (const AwaitedPtr& awaited : range->awaited) {
     TETRAD_ASSERT(awaited_ != 0);
     --awaited_;
-    await_rows_from(start, awaited);
+    await_rows(rows, awaited);
     release(awaited);
   }
   range->awaited.clear();

@@ -207,7 +207,11 @@ void ViewRunner::add(uint32_t store, ViewTaskEntry entry) {
   Key key{store, std::move(entry.row)};
   const auto [found, is_new] = waiting_.try_emplace(key);
   Waiting& waiting = found->second;
-  if (waiting.tasks.size() >= options_.tasks_of_row_max) return find_later();
+  // The newest stands for those before it: the row is executed until that is done.
+  if (waiting.tasks.size() >= options_.tasks_of_row_max) {
+    waiting.tasks.erase(std::prev(waiting.tasks.end()));
+    --tasks_known_;
+  }
   if (waiting.tasks.emplace(entry.sequence, entry.time_us).second) ++tasks_known_;
   // `lag` is as old as the oldest task.
   note_since(base, waiting);
@@ -402,7 +406,7 @@ Task<void> ViewRunner::run(Key key) {
     // What came meanwhile, or was not seen, by turns again.
     // Others may have it in their turn meanwhile.
     const int64_t pause_us =
-        !left->second.awaited.empty() ? (done ? 0 : options_.first_after_us)
+        !left->second.awaited.empty() ? (done ? -ahead_us(left->second) : options_.first_after_us)
         : done && left->second.unseen == 0
             ? turn_after_us(key)
             : std::min(kTryAgainMostUs,

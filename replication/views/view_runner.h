@@ -112,6 +112,7 @@ class ViewRunner {
     uint64_t last = 0;  // of its tasks in the row
     AwaitedPtr awaited;
     bool is_covered = false;  // an execution has begun since
+    bool goes_first = false;
   };
   /// A deletion of rows that waits for its expansion, or is being expanded.
   struct Range {
@@ -164,11 +165,14 @@ class ViewRunner {
   void drop(const Key& key, Waiting& waiting, const std::vector<uint64_t>& done);
 
   // view_awaited.cc
-  /// `awaited` is answered when the row's tasks of this moment are done, at once where they cannot
-  /// be at present. They are due from now on.
-  void await_row(const Key& key, Waiting& waiting, const AwaitedPtr& awaited);
+  /// `awaited` is answered when the tasks that these rows have now are done, at once where they
+  /// cannot be at present. They are due from now on; where they are few, before all others.
+  void await_rows(const std::vector<const Key*>& rows, const AwaitedPtr& awaited);
+  void await_row(const Key& key, Waiting& waiting, AwaitedRow row);
   /// Rows of a partition from this one on, that have tasks.
-  void await_rows_from(const Key& start, const AwaitedPtr& awaited);
+  void add_rows_from(const Key& start, std::vector<const Key*>& rows) const;
+  /// By how much its time is moved forward.
+  static int64_t ahead_us(const Waiting& waiting);
   void await_ranges(uint32_t store, const storage::ViewRow& partition, const AwaitedPtr& awaited);
   /// Those whose tasks of the row are done.
   void release_awaited(Waiting& waiting);
