@@ -40,8 +40,7 @@ constexpr int32_t kTtlMax = 630'720'000;  // 20 years
 
 bool is_same_table(const SchemaSnapshot& schema, const TableSchema& table) {
   const TablePtr now = schema.table(table.keyspace, table.name);
-  return now && now->id == table.id && now->version == table.version &&
-         now->incarnation == table.incarnation;
+  return now && now->is_as(table);
 }
 
 }  // namespace

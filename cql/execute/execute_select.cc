@@ -249,11 +249,11 @@ void SelectStatement::required_access(RequiredAccess& out) const {
 }
 
 // False makes the processor prepare the text anew. A table of the same name with another id
-// (dropped and made again), version (altered) or incarnation (truncated) is another table.
+// (dropped and made again), version (altered), incarnation (truncated) or with user types that were
+// altered is another table.
 bool SelectStatement::is_current(const SchemaSnapshot& schema) const {
   const TablePtr now = schema.table(table_->keyspace, table_->name);
-  return now && now->id == table_->id && now->version == table_->version &&
-         now->incarnation == table_->incarnation && used_functions_.are_current(schema) &&
+  return now && now->is_as(*table_) && used_functions_.are_current(schema) &&
          mask_functions_.are_current(schema);
 }
 

@@ -99,6 +99,7 @@ QueryProcessor::Prepared& QueryProcessor::remember(Bytes id, std::string keyspac
   }
   Prepared& entry = *slot;
   entry.statement = std::move(statement);
+  entry.markers = metadata_id_of(wire_columns(entry.statement->bind_variables()));
   entry.checked_at = schema_->version();
   prepared_bytes_ -= entry.bytes;
   entry.bytes = entry.text.size() + plan_bytes(*entry.statement);
@@ -136,7 +137,7 @@ Task<Result<QueryProcessor::Prepared*>> QueryProcessor::find_again(BytesView id)
   bool is_known = false;
   if (const auto found = prepared_.find(Bytes(id)); found != prepared_.end()) {
     const Prepared& entry = *found->second;
-    known = {entry.keyspace, entry.text, entry.announced_metadata};
+    known = {entry.keyspace, entry.text, entry.announced};
     is_known = true;
   } else if (options_.prepared_texts != nullptr) {
     if (auto of_others = options_.prepared_texts->find(id)) {
@@ -148,7 +149,7 @@ Task<Result<QueryProcessor::Prepared*>> QueryProcessor::find_again(BytesView id)
     auto again = co_await prepare(known.text, known.keyspace);
     if (again) {
       Prepared& entry = remember(Bytes(id), known.keyspace, known.text, std::move(*again));
-      entry.announced_metadata = known.announced;
+      entry.announced = known.announced;
       co_return &entry;
     }
     // The driver prepares again and gets the reason.
@@ -161,13 +162,32 @@ Task<Result<QueryProcessor::Prepared*>> QueryProcessor::find_again(BytesView id)
 
 bool QueryProcessor::is_announced(Prepared& prepared) {
   const ResultMetadataPtr& metadata = prepared.statement->result_metadata();
-  if (metadata == nullptr || prepared.announced_metadata == metadata->encoded.id()) return true;
+  const auto is_it = [&] {
+    return prepared.announced.markers == prepared.markers &&
+           (metadata == nullptr || prepared.announced.result == metadata->encoded.id());
+  };
+  if (is_it()) return true;
   // It may have been prepared again on another shard.
   if (options_.prepared_texts != nullptr) {
     if (const auto of_node = options_.prepared_texts->find(prepared.id))
-      prepared.announced_metadata = of_node->announced;
+      prepared.announced = of_node->announced;
   }
-  return prepared.announced_metadata == metadata->encoded.id();
+  return is_it();
+}
+
+void QueryProcessor::announce(Prepared& prepared) {
+  constexpr MetadataId kNever{};
+  MetadataId first = prepared.announced.first_result;
+  if (options_.prepared_texts != nullptr) {
+    if (const auto of_node = options_.prepared_texts->find(prepared.id))
+      first = of_node->announced.first_result;
+  }
+  const ResultMetadataPtr& metadata = prepared.statement->result_metadata();
+  const MetadataId result = metadata == nullptr ? kNever : metadata->encoded.id();
+  prepared.announced = {result, prepared.markers, first == kNever ? result : first};
+  if (options_.prepared_texts != nullptr)
+    options_.prepared_texts->put(prepared.id,
+                                 {prepared.keyspace, prepared.text, prepared.announced});
 }
 
 std::vector<ListedStatement> QueryProcessor::prepared(size_t count_max) const {
@@ -225,11 +245,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_prepare(const Prepar
   } else {
     make_id();
   }
-  Prepared& entry = remember(answer.prepared_id, keyspace, request.text, statement);
-  if (statement->result_metadata() != nullptr)
-    entry.announced_metadata = statement->result_metadata()->encoded.id();
-  if (options_.prepared_texts != nullptr)
-    options_.prepared_texts->put(entry.id, {entry.keyspace, entry.text, entry.announced_metadata});
+  announce(remember(answer.prepared_id, keyspace, request.text, statement));
   answer.prepared = std::move(statement);
   co_return answer;
 }

@@ -25,6 +25,15 @@ struct ListedStatement {
   std::string text;      // its beginning, up to a password
 };
 
+/// What PREPARE has told clients of a statement.
+struct AnnouncedColumns {
+  MetadataId result{}, markers{};  // as it was sent last
+  /// As it was sent first. Before v5 a client cannot say which columns it knows, and one may read
+  /// rows without metadata by these, although it has prepared again since.
+  MetadataId first_result{};
+  friend bool operator==(const AnnouncedColumns&, const AnnouncedColumns&) = default;
+};
+
 /// Thread-safe. Bounded: beyond its limits the statement that was prepared or looked for longest
 /// ago goes.
 class PreparedTexts {
@@ -32,7 +41,7 @@ class PreparedTexts {
   /// What it takes to prepare the statement again.
   struct Entry {
     std::string keyspace, text;
-    MetadataId announced{};  // of the result metadata, as PREPARE sent it
+    AnnouncedColumns announced;
   };
   PreparedTexts(size_t count_max, uint64_t bytes_max)
       : count_max_(count_max), bytes_max_(bytes_max) {}

@@ -282,10 +282,9 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
     auto again = co_await find_again(request.id);
     TETRAD_CO_TRY(entry, std::move(again));
   }
-  // As Cassandra, which forgets a statement when its table changes: drivers take new columns from
-  // PREPARE only. Before v5 a client cannot say which ones it knows, and one that does not read
-  // them from the new PREPARE would misread rows without metadata: it goes on and gets all of it.
-  if (envelope.version() >= 5 && !is_announced(*entry)) {
+  // As Cassandra, which forgets a statement when its table changes: drivers take new columns, and
+  // the types that they write values by, from PREPARE only.
+  if (!is_announced(*entry)) {
     metrics_.unprepared.add();
     co_return fail_unprepared(request.id);
   }
@@ -293,13 +292,13 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
   watch(request.id, entry->text);
   notes.audit->add(*statement, entry->text);
   if (notes.trace != nullptr) notes.trace->add("Executing a prepared statement");
-  const MetadataId announced = entry->announced_metadata;
+  const MetadataId first_announced = entry->announced.first_result;
   const PagedStatement paged{request.id, {}};
   auto answer =
       co_await run(statement, request.parameters, envelope.version(), paged, client, notes, true);
   if (answer && statement->result_metadata() != nullptr) {
     // A client that skips the metadata reads rows by the metadata it has: of the id it names (v5),
-    // or of PREPARE's answer (v3, v4).
+    // or of PREPARE's answer (v3, v4), which may be the first one that there ever was.
     const auto* rows = std::get_if<RowsResult>(&answer->result);
     if (rows != nullptr) {
       const MetadataId& now = rows->metadata->encoded.id();
@@ -307,7 +306,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
         answer->metadata_changed = *request.result_metadata_id != view_of(now);
         answer->skip_metadata = request.parameters.skip_metadata && !answer->metadata_changed;
       } else {
-        answer->skip_metadata = request.parameters.skip_metadata && announced == now;
+        answer->skip_metadata = request.parameters.skip_metadata && first_announced == now;
       }
     }
   }
@@ -331,10 +330,14 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(const BatchReq
     }
     BatchEntry entry;
     if (part.prepared) {
-      const Prepared* prepared = find_current(part.text_or_id);
+      Prepared* prepared = find_current(part.text_or_id);
       if (prepared == nullptr) {
         auto again = co_await find_again(part.text_or_id);
         TETRAD_CO_TRY(prepared, std::move(again));
+      }
+      if (!is_announced(*prepared)) {
+        metrics_.unprepared.add();
+        co_return fail_unprepared(part.text_or_id);
       }
       entry.statement = prepared->statement;
       notes.audit->add(*entry.statement, prepared->text);

@@ -137,7 +137,8 @@ class QueryProcessor {
     std::string keyspace, text;
     StatementPtr statement;
     SchemaVersion checked_at;
-    MetadataId announced_metadata{};  // what PREPARE last sent to a client
+    MetadataId markers{};  // of the statement
+    AnnouncedColumns announced;
     std::list<Prepared*>::iterator used;
     uint64_t bytes = 0;  // estimated
   };
@@ -235,8 +236,11 @@ class QueryProcessor {
   /// One that find_current() has not found: prepared once more from its text, or from that of
   /// another shard. Errors: kUnprepared. Good until the next suspension.
   Task<Result<Prepared*>> find_again(BytesView id);
-  /// Whether a PREPARE on this node has announced the columns that the statement's rows have now.
+  /// Whether a PREPARE on this node has announced the columns that the statement's rows have now, and
+  /// the types of its markers.
   bool is_announced(Prepared& prepared);
+  /// PREPARE is about to tell a client of it.
+  void announce(Prepared& prepared);
   /// Keeps it as the one that was used last, and forgets the ones that were used longest ago while
   /// there are too many or too large ones.
   Prepared& remember(Bytes id, std::string keyspace, BytesView text, StatementPtr statement);

@@ -33,6 +33,15 @@ bool described_before(const ColumnSchema& a, const ColumnSchema& b) {
   return !a.is_primary_key() && a.name < b.name;
 }
 
+bool TableSchema::is_as(const TableSchema& other) const {
+  if (this == &other) return true;
+  return id == other.id && version == other.version && incarnation == other.incarnation &&
+         std::ranges::equal(columns_, other.columns_,
+                            [](const ColumnSchema& own, const ColumnSchema& others) {
+                              return own.type == others.type || *own.type == *others.type;
+                            });
+}
+
 void TableSchema::set_columns(std::vector<ColumnSchema> columns) {
   // As Cassandra: columns of many cells with a name outside ASCII it counts to the plain ones, and
   // then it merges the two lists by signed bytes.

@@ -145,6 +145,9 @@ class TableSchema {
   /// Null: no column has the id now. Of static and regular columns only.
   const ColumnSchema* find_by_id(uint32_t column_id) const;
   std::string qualified_name() const { return keyspace + "." + name; }
+  /// Whether what was made for the other one is good for this one: the same table in the same
+  /// version, and its user types are what they were. (ALTER TYPE changes no version of a table.)
+  bool is_as(const TableSchema& other) const;
 
   /// Sorts into the order of columns() and sets positions of static and regular ones; key columns
   /// keep theirs. What was dropped is in dropped_columns already.

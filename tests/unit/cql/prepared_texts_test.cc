@@ -8,16 +8,16 @@ namespace tetrad::cql {
 TEST_CASE("what one shard prepares, another finds") {
   PreparedTexts texts(10, 1 << 20);
   CHECK_FALSE(texts.find("id"));
-  MetadataId announced{};
-  announced[0] = 7;
+  AnnouncedColumns announced;
+  announced.result[0] = 7;
   texts.put("id", {"ks", "SELECT 1", announced});
   const auto found = texts.find("id");
   REQUIRE(found);
   CHECK(found->keyspace == "ks");
   CHECK(found->text == "SELECT 1");
   CHECK(found->announced == announced);
-  texts.put("id", {"ks", "SELECT 1", MetadataId{}});
-  CHECK(texts.find("id")->announced == MetadataId{});
+  texts.put("id", {"ks", "SELECT 1", {}});
+  CHECK(texts.find("id")->announced == AnnouncedColumns{});
 }
 
 TEST_CASE("a list has those that were used last first, and is no use") {

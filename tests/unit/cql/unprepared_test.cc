@@ -41,8 +41,9 @@ TEST_CASE_METHOD(WholeRequests, "in v5 a statement whose columns have changed is
   CHECK(processor->metrics().unprepared.value() + second->metrics().unprepared.value() == 3);
 }
 
-TEST_CASE_METHOD(WholeRequests, "before v5 a statement whose columns have changed sends them") {
-  const auto old = prepare_in(4, "SELECT * FROM ks.t WHERE k = 1");
+TEST_CASE_METHOD(WholeRequests, "before v5 a statement whose columns have changed is unprepared") {
+  const std::string_view all = "SELECT * FROM ks.t WHERE k = 1";
+  const auto old = prepare_in(4, all);
   const Bytes id(old.id);
   const auto columns = [&] {
     const auto response = run_in(4, id, {}, {.skip_metadata = true});
@@ -53,11 +54,52 @@ TEST_CASE_METHOD(WholeRequests, "before v5 a statement whose columns have change
   };
   CHECK(columns() == 0);
   REQUIRE(cql("ALTER TABLE ks.t ADD more int") == "ok");
+  CHECK(error_of(run_in(4, id, {}, {.skip_metadata = true})).starts_with("2500 "));
+  (void)prepare_in(4, all);
+  // A client may prepare again and read rows by what it was told first: all of it is sent.
   CHECK(columns() == 3);
-  (void)prepare_in(4, "SELECT * FROM ks.t WHERE k = 1");
+  REQUIRE(cql("ALTER TABLE ks.t DROP more") == "ok");
+  CHECK(error_of(run_in(4, id, {}, {.skip_metadata = true})).starts_with("2500 "));
+  (void)prepare_in(4, all);
   CHECK(columns() == 0);
   REQUIRE(cql("DROP TABLE ks.t") == "ok");
   CHECK(error_of(run_in(4, id, {})).starts_with("2500 "));
+}
+
+TEST_CASE_METHOD(WholeRequests, "ALTER TYPE ends what was prepared with the type") {
+  for (const char* statement :
+       {"CREATE TYPE ks.u (x int)", "CREATE TYPE ks.other (x int)",
+        "CREATE TABLE ks.p (k int PRIMARY KEY, u frozen<u>, l list<frozen<u>>, n u)"})
+    REQUIRE(cql(statement) == "ok");
+  for (const int version : {4, 5}) {
+    CAPTURE(version);
+    const std::string field = "y" + std::to_string(version);
+    std::vector<Bytes> ids, metadata;
+    const std::string_view texts[] = {
+        "SELECT u FROM ks.p WHERE k = 1", "SELECT JSON * FROM ks.p WHERE k = 1",
+        "INSERT INTO ks.p (k, u) VALUES (1, ?)", "UPDATE ks.p SET l = ? WHERE k = 1",
+        "DELETE FROM ks.p WHERE k = 1 IF n = ?"};
+    for (const std::string_view text : texts) {
+      const auto prepared = prepare_in(version, text);
+      ids.emplace_back(prepared.id);
+      metadata.emplace_back(prepared.result_metadata_id);
+    }
+    const auto is_unprepared = [&](size_t i) {
+      return error_of(run_in(version, ids[i], metadata[i])).starts_with("2500 ");
+    };
+    REQUIRE(cql("ALTER TYPE ks.other ADD " + field + " int") == "ok");
+    for (size_t i = 0; i < ids.size(); ++i) CHECK_FALSE(is_unprepared(i));
+    REQUIRE(cql("ALTER TYPE ks.u ADD " + field + " int") == "ok");
+    CHECK(is_unprepared(0));
+    CHECK_FALSE(is_unprepared(1));  // a text, made by the type as it is now
+    for (size_t i = 2; i < ids.size(); ++i) CHECK(is_unprepared(i));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const auto again = prepare_in(version, texts[i]);
+      CHECK(again.id == BytesView(ids[i]));
+      metadata[i] = Bytes(again.result_metadata_id);
+      CHECK_FALSE(is_unprepared(i));
+    }
+  }
 }
 
 }  // namespace tetrad::tests
