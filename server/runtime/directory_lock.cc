@@ -34,8 +34,12 @@ Result<void> make_folders(const fs::path& folder) {
 Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
   std::error_code error;
   const fs::path folder = fs::absolute(directory, error).lexically_normal();
-  if (error || folder.empty())
-    return fail(ErrorCode::kConfig, "'{}' is no data directory", directory);
+  if (error)
+    return fail(ErrorCode::kConfig, "the data directory {}: the working directory: {}", directory,
+                error.message());
+  if (folder.empty()) return fail(ErrorCode::kConfig, "'{}' is no data directory", directory);
+  if (fs::exists(folder, error) && !fs::is_directory(folder, error))
+    return fail(ErrorCode::kConfig, "the data directory {} is a file", directory);
   TETRAD_TRY_VOID(make_folders(folder));
   const std::string path = directory + "/LOCK";
   DirectoryLock lock;

@@ -90,14 +90,15 @@ const Verb* find_verb(const std::string& word) {
 
 /// "; did you mean a, b?", or nothing.
 std::string near_ones(const std::string& word, const std::vector<std::string>& names) {
-  // At most six names; parts of names count from four letters on.
-  constexpr size_t kTold = 6, kPartOfName = 4;
+  // The closest first; parts of names count from four letters on, beginnings where none is close.
+  constexpr size_t kTold = 3, kPartOfName = 4;
   std::vector<std::string> near;
   if (std::string closest = base::closest_name(word, names); !closest.empty())
     near.push_back(std::move(closest));
+  const bool is_close = !near.empty();
   for (const std::string& name : names) {
     const bool part = word.size() >= kPartOfName && name.find(word) != std::string::npos;
-    const bool begins = word.size() >= kPartOfName &&
+    const bool begins = !is_close && word.size() >= kPartOfName &&
                         std::string_view(name).starts_with(word.substr(0, kPartOfName));
     if ((part || begins) && near.size() < kTold && std::ranges::find(near, name) == near.end())
       near.push_back(name);
