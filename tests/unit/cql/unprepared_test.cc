@@ -93,12 +93,23 @@ TEST_CASE_METHOD(WholeRequests, "ALTER TYPE ends what was prepared with the type
     CHECK(is_unprepared(0));
     CHECK_FALSE(is_unprepared(1));  // a text, made by the type as it is now
     for (size_t i = 2; i < ids.size(); ++i) CHECK(is_unprepared(i));
+    const auto batch = [&] {
+      static const Bytes kUdt("\0\0\0\4\0\0\0\1", 8);
+      const cql::WireValue value = cql::WireValue::of(kUdt);
+      const cql::client::BatchStatement part{true, ids[2], {&value, 1}};
+      Bytes bytes;
+      cql::client::append_batch(bytes, {.version = version}, cql::BatchType::kUnlogged, {&part, 1},
+                                {});
+      return error_of(ask(bytes));
+    };
+    CHECK(batch().starts_with("2500 "));
     for (size_t i = 0; i < ids.size(); ++i) {
       const auto again = prepare_in(version, texts[i]);
       CHECK(again.id == BytesView(ids[i]));
       metadata[i] = Bytes(again.result_metadata_id);
       CHECK_FALSE(is_unprepared(i));
     }
+    CHECK(batch() == "");
   }
 }
 
