@@ -55,6 +55,11 @@ std::string NodeImpl::health() const {
     if (state != storage::StoreState::kServing)
       return fmt::format("store {} is {}: {}", i, storage::name_of(state), reason);
   }
+  if (!lock_.is_in_place())
+    return fmt::format(
+        "the data directory {} was removed: what is written is lost when this node "
+        "ends",
+        options_.data_directory);
   return "serving";
 }
 

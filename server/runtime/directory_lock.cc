@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/runtime/data_folder.h"
@@ -43,6 +44,7 @@ Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
   TETRAD_TRY_VOID(make_folders(folder));
   const std::string path = directory + "/LOCK";
   DirectoryLock lock;
+  lock.path_ = path;
   lock.file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock.file_ < 0)
     return fail(ErrorCode::kIo, "cannot write in the data directory {}: {}{}", directory,
@@ -52,6 +54,13 @@ Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
     return fail(ErrorCode::kIo, "the data directory {} is in use by another tetrad", directory);
   }
   return lock;
+}
+
+bool DirectoryLock::is_in_place() const {
+  struct stat held {
+  }, there{};
+  return ::fstat(file_, &held) == 0 && ::stat(path_.c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
 DirectoryLock::~DirectoryLock() {

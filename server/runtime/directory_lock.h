@@ -20,15 +20,22 @@ class DirectoryLock {
   /// server is on it.
   static Result<DirectoryLock> take(const std::string& directory);
 
+  /// False: somebody has removed the directory, or put another one in its place. What is written now
+  /// is not there after the end of the process.
+  bool is_in_place() const;
+
   DirectoryLock() = default;
-  DirectoryLock(DirectoryLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  DirectoryLock(DirectoryLock&& other) noexcept
+      : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
   DirectoryLock& operator=(DirectoryLock&& other) noexcept {
+    std::swap(path_, other.path_);
     std::swap(file_, other.file_);
     return *this;
   }
   ~DirectoryLock();
 
  private:
+  std::string path_;  // of the file that is locked
   // -1: moved from, or never taken.
   int file_ = -1;
 };

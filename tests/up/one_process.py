@@ -11,6 +11,7 @@ import signal
 import stat
 import subprocess
 import sys
+import urllib.error
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -172,11 +173,33 @@ def checks(top):
     check(sorted(top.iterdir()) == before, "and nothing is left there")
 
 
+def health(node):
+    try:
+        return node.ask("/health")
+    except urllib.error.HTTPError as error:
+        return "%d %s" % (error.code, error.read().decode())
+
+
+def removed_folder(top):
+    node = Node(top, ADDRESS)
+    try:
+        check("serving" in health(node), "a node serves")
+        shutil.rmtree(node.folder / "data")
+        said = health(node)
+        check(said.startswith("503 the data directory ") and "was removed" in said, "whose data directory is removed says so: %s" % said.strip())
+        (node.folder / "data").mkdir()
+        (node.folder / "data" / "LOCK").touch()
+        check(health(node).startswith("503 "), "and another one in its place is none of its own")
+    finally:
+        node.stop()
+
+
 def main(top):
     checks(top)
     refusals(top)
     narrow(top)
     signals(top)
+    removed_folder(top)
 
 
 run_in_folder(main, check, results)
