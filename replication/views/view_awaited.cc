@@ -6,8 +6,8 @@
 //      noted with the request, and the row is due at once.
 //   2. A deletion of rows that are not named waits for its expansion, and for all rows of the
 //      partition that have tasks: those that it has made tasks of are among them.
-//   3. Where a request waits for few rows, these go before all that others have left to be done: a
-//      view that is built, a large deletion, a restart.
+//   3. Where a request waits for few rows, these go before what others have left to be done: a
+//      view that is built, a large deletion, a restart. Of four executions one is of the latter.
 //   4. The request is answered when none is left: their tasks are gone, or an execution that began
 //      after the request is over. A row whose execution fails several times is not waited for: the
 //      write stands, and the view follows as it does elsewhere. So it is with tasks that only the
@@ -28,8 +28,6 @@ namespace {
 
 // A client that waits for few rows does not wait for the many of others.
 constexpr size_t kFirstRowsMax = 64;
-// Longer than anything waits: what is moved forward by it is before all that is not.
-constexpr int64_t kAheadUs = 3'600'000'000;
 
 }  // namespace
 
@@ -67,12 +65,13 @@ void ViewRunner::await_row(const Key& key, Waiting& waiting, AwaitedRow row) {
   ++row.awaited->left;
   waiting.awaited.push_back(std::move(row));
   ++awaited_;
-  const base::MonotonicUs due_us = reactor_.now_us() - ahead_us(waiting);
-  if (!waiting.runs && waiting.due_us > due_us) set_due(key, waiting, due_us);
+  const base::MonotonicUs now_us = reactor_.now_us();
+  if (!waiting.runs && (waiting.due_us > now_us || waiting.is_first != goes_first(waiting)))
+    set_due(key, waiting, now_us);
 }
 
-int64_t ViewRunner::ahead_us(const Waiting& waiting) {
-  return std::ranges::any_of(waiting.awaited, &AwaitedRow::goes_first) ? kAheadUs : 0;
+bool ViewRunner::goes_first(const Waiting& waiting) {
+  return std::ranges::any_of(waiting.awaited, &AwaitedRow::goes_first);
 }
 
 void ViewRunner::add_rows_from(const Key& start, std::vector<const Key*>& rows) const {

@@ -209,7 +209,9 @@ void ViewRunner::add(uint32_t store, ViewTaskEntry entry) {
   Waiting& waiting = found->second;
   // The newest stands for those before it: the row is executed until that is done.
   if (waiting.tasks.size() >= options_.tasks_of_row_max) {
-    waiting.tasks.erase(std::prev(waiting.tasks.end()));
+    const auto newest = std::prev(waiting.tasks.end());
+    if (entry.sequence <= newest->first) return;
+    waiting.tasks.erase(newest);
     --tasks_known_;
   }
   if (waiting.tasks.emplace(entry.sequence, entry.time_us).second) ++tasks_known_;
@@ -243,11 +245,12 @@ std::vector<uint64_t> ViewRunner::known_of(const Key& key) const {
   return known;
 }
 
-// A row has one entry in due_: the old one goes.
+// A row has one entry in due_ or due_first_: the old one goes.
 void ViewRunner::set_due(const Key& key, Waiting& waiting, base::MonotonicUs due_us) {
-  if (waiting.due_us != 0) due_.erase({waiting.due_us, key});
+  if (waiting.due_us != 0) due_of(waiting).erase({waiting.due_us, key});
   waiting.due_us = due_us;
-  due_.emplace(due_us, key);
+  waiting.is_first = goes_first(waiting);
+  due_of(waiting).emplace(due_us, key);
   look_at(due_us);
 }
 
@@ -260,7 +263,7 @@ void ViewRunner::drop(const Key& key, Waiting& waiting, const std::vector<uint64
   note_since(key.row.base, waiting);
   release_awaited(waiting);
   if (!waiting.tasks.empty() || waiting.runs) return;
-  due_.erase({waiting.due_us, key});
+  due_of(waiting).erase({waiting.due_us, key});
   waiting_.erase(key);
 }
 
@@ -304,15 +307,15 @@ void ViewRunner::look_at(base::MonotonicUs at_us) {
 }
 
 void ViewRunner::pump() {
-  const base::MonotonicUs now_us = reactor_.now_us();
   // running_most_ bounds executions, and so reads and writes of this shard for views. Those that
   // find nothing to write may end within the call, so what is begun in one turn of the loop is
   // bounded, too.
   size_t begun = 0;
-  while (!due_.empty() && running_ < running_most_ && due_.begin()->first <= now_us &&
-         begun++ < options_.running_max) {
-    const Key key = due_.begin()->second;
-    due_.erase(due_.begin());
+  while (running_ < running_most_ && begun++ < options_.running_max) {
+    Due* const due = next_due();
+    if (due == nullptr) break;
+    const Key key = due->begin()->second;
+    due->erase(due->begin());
     Waiting& waiting = waiting_.at(key);
     TETRAD_ASSERT(!waiting.runs);
     waiting.due_us = 0;
@@ -320,7 +323,25 @@ void ViewRunner::pump() {
     ++running_;
     tasks_.spawn(run(key));
   }
-  if (!due_.empty() && running_ < running_most_) look_at(due_.begin()->first);
+  look_at_next();
+}
+
+// Of four executions three are of rows that clients wait for, while there are such; the others must
+// not wait for ever.
+ViewRunner::Due* ViewRunner::next_due() {
+  const base::MonotonicUs now_us = reactor_.now_us();
+  const auto is_due = [&](const Due& due) { return !due.empty() && due.begin()->first <= now_us; };
+  const bool first = is_due(due_first_), other = is_due(due_);
+  if (!first && !other) return nullptr;
+  constexpr uint32_t kOneIsOther = 4;
+  ++begun_;
+  return !first || (other && begun_ % kOneIsOther == 0) ? &due_ : &due_first_;
+}
+
+void ViewRunner::look_at_next() {
+  if (running_ >= running_most_) return;
+  for (const Due* due : {&due_first_, &due_})
+    if (!due->empty()) look_at(due->begin()->first);
 }
 
 size_t ViewRunner::pending() const {
@@ -406,7 +427,7 @@ Task<void> ViewRunner::run(Key key) {
     // What came meanwhile, or was not seen, by turns again.
     // Others may have it in their turn meanwhile.
     const int64_t pause_us =
-        !left->second.awaited.empty() ? (done ? -ahead_us(left->second) : options_.first_after_us)
+        !left->second.awaited.empty() ? (done ? 0 : options_.first_after_us)
         : done && left->second.unseen == 0
             ? turn_after_us(key)
             : std::min(kTryAgainMostUs,
@@ -414,7 +435,7 @@ Task<void> ViewRunner::run(Key key) {
     set_due(key, left->second, reactor_.now_us() + pause_us);
   }
   // Not pump(), which may have called this: one within the other they would fill the stack.
-  if (!due_.empty() && running_ < running_most_) look_at(due_.begin()->first);
+  look_at_next();
 }
 
 /// What reads of the store do not show was settled when a list of tasks was on its way, or was

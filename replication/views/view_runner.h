@@ -131,6 +131,7 @@ class ViewRunner {
     bool runs = false;
     uint64_t unseen_first = 0;  // of the tasks that the last execution did not find
     std::vector<AwaitedRow> awaited;
+    bool is_first = false;  // it is in due_first_
   };
   struct Attempt;
   using Store = storage::Store;
@@ -171,8 +172,7 @@ class ViewRunner {
   void await_row(const Key& key, Waiting& waiting, AwaitedRow row);
   /// Rows of a partition from this one on, that have tasks.
   void add_rows_from(const Key& start, std::vector<const Key*>& rows) const;
-  /// By how much its time is moved forward.
-  static int64_t ahead_us(const Waiting& waiting);
+  static bool goes_first(const Waiting& waiting);
   void await_ranges(uint32_t store, const storage::ViewRow& partition, const AwaitedPtr& awaited);
   /// Those whose tasks of the row are done.
   void release_awaited(Waiting& waiting);
@@ -239,7 +239,14 @@ class ViewRunner {
   size_t tasks_known_ = 0;  // of those in waiting_
   /// Of those in waiting_, and of ranges, by base table; no table without one.
   std::map<TableIncarnation, std::multiset<int64_t>> since_us_;
-  std::set<std::pair<base::MonotonicUs, Key>> due_;
+  using Due = std::set<std::pair<base::MonotonicUs, Key>>;
+  Due& due_of(const Waiting& waiting) { return waiting.is_first ? due_first_ : due_; }
+  /// What is to be begun next; null: nothing is due.
+  Due* next_due();
+  /// The timer for what is left, while there is room.
+  void look_at_next();
+  Due due_, due_first_;                    // of those that clients wait for
+  uint32_t begun_ = 0;                     // executions: which of the two is next
   std::deque<RangePtr> ranges_;            // that wait
   std::multimap<Key, RangePtr> range_of_;  // all, by their start
   size_t awaited_ = 0;                     // entries of rows and ranges for those who wait
