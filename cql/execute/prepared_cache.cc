@@ -126,6 +126,7 @@ QueryProcessor::Prepared* QueryProcessor::find_current(BytesView id) {
   if (entry.checked_at != schema_->version()) {
     if (!entry.statement->is_current(*schema_)) return nullptr;
     entry.checked_at = schema_->version();
+    hear_of_others(entry);
   }
   if (entry.used != by_use_.begin()) by_use_.splice(by_use_.begin(), by_use_, entry.used);
   return &entry;
@@ -136,7 +137,8 @@ Task<Result<QueryProcessor::Prepared*>> QueryProcessor::find_again(BytesView id)
   PreparedTexts::Entry known;
   bool is_known = false;
   if (const auto found = prepared_.find(Bytes(id)); found != prepared_.end()) {
-    const Prepared& entry = *found->second;
+    Prepared& entry = *found->second;
+    hear_of_others(entry);
     known = {entry.keyspace, entry.text, entry.announced};
     is_known = true;
   } else if (options_.prepared_texts != nullptr) {
@@ -167,24 +169,25 @@ bool QueryProcessor::is_announced(Prepared& prepared) {
            (metadata == nullptr || prepared.announced.result == metadata->encoded.id());
   };
   if (is_it()) return true;
-  // It may have been prepared again on another shard.
-  if (options_.prepared_texts != nullptr) {
-    if (const auto of_node = options_.prepared_texts->find(prepared.id))
-      prepared.announced = of_node->announced;
-  }
+  hear_of_others(prepared);
   return is_it();
+}
+
+// It may have been prepared again on another shard.
+void QueryProcessor::hear_of_others(Prepared& prepared) {
+  if (options_.prepared_texts == nullptr) return;
+  if (const auto of_node = options_.prepared_texts->find(prepared.id))
+    prepared.announced = of_node->announced;
 }
 
 void QueryProcessor::announce(Prepared& prepared) {
   constexpr MetadataId kNever{};
-  MetadataId first = prepared.announced.first_result;
-  if (options_.prepared_texts != nullptr) {
-    if (const auto of_node = options_.prepared_texts->find(prepared.id))
-      first = of_node->announced.first_result;
-  }
+  hear_of_others(prepared);
   const ResultMetadataPtr& metadata = prepared.statement->result_metadata();
-  const MetadataId result = metadata == nullptr ? kNever : metadata->encoded.id();
-  prepared.announced = {result, prepared.markers, first == kNever ? result : first};
+  const MetadataId result = metadata == nullptr ? kNever : metadata->encoded.id(),
+                   before = prepared.announced.result;
+  const bool varied = prepared.announced.varied || (before != kNever && before != result);
+  prepared.announced = {result, prepared.markers, varied};
   if (options_.prepared_texts != nullptr)
     options_.prepared_texts->put(prepared.id,
                                  {prepared.keyspace, prepared.text, prepared.announced});

@@ -28,9 +28,9 @@ struct ListedStatement {
 /// What PREPARE has told clients of a statement.
 struct AnnouncedColumns {
   MetadataId result{}, markers{};  // as it was sent last
-  /// As it was sent first. Before v5 a client cannot say which columns it knows, and one may read
-  /// rows without metadata by these, although it has prepared again since.
-  MetadataId first_result{};
+  /// Columns of rows were other ones before. Before v5 a client cannot say which it knows, and one
+  /// may read rows without metadata by the first that it was told of, whatever came since.
+  bool varied = false;
   friend bool operator==(const AnnouncedColumns&, const AnnouncedColumns&) = default;
 };
 

@@ -292,7 +292,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
   watch(request.id, entry->text);
   notes.audit->add(*statement, entry->text);
   if (notes.trace != nullptr) notes.trace->add("Executing a prepared statement");
-  const MetadataId first_announced = entry->announced.first_result;
+  const AnnouncedColumns announced = entry->announced;
   const PagedStatement paged{request.id, {}};
   auto answer =
       co_await run(statement, request.parameters, envelope.version(), paged, client, notes, true);
@@ -306,7 +306,8 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
         answer->metadata_changed = *request.result_metadata_id != view_of(now);
         answer->skip_metadata = request.parameters.skip_metadata && !answer->metadata_changed;
       } else {
-        answer->skip_metadata = request.parameters.skip_metadata && first_announced == now;
+        answer->skip_metadata =
+            request.parameters.skip_metadata && !announced.varied && announced.result == now;
       }
     }
   }

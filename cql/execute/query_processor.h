@@ -239,6 +239,8 @@ class QueryProcessor {
   /// Whether a PREPARE on this node has announced the columns that the statement's rows have now, and
   /// the types of its markers.
   bool is_announced(Prepared& prepared);
+  /// Takes what this node has announced of it last.
+  void hear_of_others(Prepared& prepared);
   /// PREPARE is about to tell a client of it.
   void announce(Prepared& prepared);
   /// Keeps it as the one that was used last, and forgets the ones that were used longest ago while
