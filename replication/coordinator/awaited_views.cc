@@ -8,21 +8,17 @@
 //      second: the write itself has been done.
 #include "replication/coordinator/awaited_views.h"
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/replica_sets.h"
+#include "storage/row/partition_header.h"
 
 namespace tetrad::replication {
 
 namespace {
 
 constexpr int64_t kWaitMostUs = 1'000'000;
-
-bool deletes_rows_unnamed(const storage::Mutation& mutation) {
-  if (!mutation.range_tombstones.empty()) return true;
-  storage::RowRecordReader header;
-  return !mutation.header.empty() && header.open(mutation.header) && header.deletion().present();
-}
 
 }  // namespace
 
@@ -43,9 +39,10 @@ std::vector<AwaitedView> CoordinatorImpl::views_to_await(
     auto [stores, new_stores] = write_sets(tablet);
     for (const StoreAddress& store : new_stores)
       if (std::ranges::find(stores, store) == stores.end()) stores.push_back(store);
-    ViewAwaitRequest rows{{mutation.incarnation, mutation.position, mutation.partition_key, {}},
-                          deletes_rows_unnamed(mutation),
-                          {}};
+    ViewAwaitRequest rows{
+        {mutation.incarnation, mutation.position, mutation.partition_key, {}},
+        !mutation.range_tombstones.empty() || storage::deletes_partition(mutation.header),
+        {}};
     for (const storage::RowChange& row : mutation.rows)
       rows.clustering_keys.push_back(row.clustering_key);
     // Views take no static columns.
@@ -57,7 +54,7 @@ std::vector<AwaitedView> CoordinatorImpl::views_to_await(
 
 Task<void> CoordinatorImpl::await_views(std::vector<AwaitedView> awaited, base::Deadline deadline,
                                         TracePtr trace) {
-  if (awaited.empty()) co_return;
+  TETRAD_ASSERT(!awaited.empty());
   if (trace != nullptr) trace->add("Waiting for rows of views");
   const base::MonotonicUs now_us = reactor_.now_us();
   const int64_t wait_us = std::min(kWaitMostUs, (deadline.at_us - now_us) / 2);

@@ -10,6 +10,7 @@
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/gathering.h"
 #include "replication/coordinator/replica_sets.h"
+#include "storage/row/partition_header.h"
 #include "storage/row/range_tombstones.h"
 
 namespace tetrad::replication {
@@ -65,11 +66,6 @@ struct Part {
   const storage::ClusteringRange* deleted = nullptr;
 };
 
-bool deletes_partition(BytesView header) {
-  storage::RowRecordReader reader;
-  return !header.empty() && reader.open(header) && reader.deletion().present();
-}
-
 std::vector<Part> parts_of(const storage::Mutation& mutation) {
   static const storage::ClusteringRange kWhole;
   std::vector<Part> parts;
@@ -81,7 +77,7 @@ std::vector<Part> parts_of(const storage::Mutation& mutation) {
     rows = rows.subspan(some.size());
   } while (!rows.empty());
   if (!parts.empty()) parts.front().header = mutation.header;
-  if (deletes_partition(mutation.header)) parts.push_back({{}, {}, &kWhole});
+  if (storage::deletes_partition(mutation.header)) parts.push_back({{}, {}, &kWhole});
   for (const storage::RangeTombstone& tombstone : mutation.range_tombstones)
     parts.push_back({{}, {}, &tombstone.range});
   return parts;

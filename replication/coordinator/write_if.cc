@@ -39,7 +39,7 @@ Task<Result<bool>> CoordinatorImpl::write_if(ConditionalStatement& statement,
                options.warnings,
                options.trace};
   Result<void> done = co_await run.run();
-  if (done && run.applied)
+  if (done && run.applied && !run.awaited.empty())
     co_await await_views(std::move(run.awaited), options.deadline, options.trace);
   record_write(options.serial_level, started_us, timed.end(), done ? nullptr : &done.error());
   if (!done) co_return std::unexpected(std::move(done.error()));

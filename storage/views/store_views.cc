@@ -24,6 +24,7 @@
 #include "base/data_mutants.h"
 #include "base/io_pool.h"
 #include "storage/engine/partition_reader.h"
+#include "storage/row/partition_header.h"
 #include "storage/views/view_rows.h"
 
 namespace tetrad::storage {
@@ -187,9 +188,7 @@ void StoreViews::make_tasks(const Mutation& mutation, ViewRecords& puts) {
   };
   if (TETRAD_MUTANT(view_ranges_forgotten)) return;
   for (const RangeTombstone& tombstone : mutation.range_tombstones) add_range(tombstone.range);
-  RowRecordReader header;
-  if (!mutation.header.empty() && header.open(mutation.header) && header.deletion().present())
-    add_range(kWholePartition);
+  if (deletes_partition(mutation.header)) add_range(kWholePartition);
 }
 
 ViewStamp StoreViews::highest_of(TableIncarnation base, RingPosition position) const {
