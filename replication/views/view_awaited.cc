@@ -18,7 +18,6 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "base/data_mutants.h"
 #include "replication/views/view_messages.h"
 #include "replication/views/view_runner.h"
 
@@ -38,24 +37,24 @@ void ViewRunner::on_await(const RpcContext& context, BytesView body, RpcNode::Re
     return reply.error(Error(ErrorCode::kNotFound, "the store is not of this shard"));
   const auto awaited = std::make_shared<Awaited>(std::move(reply));
   Key key{context.store, std::move(request->partition)};
-  std::vector<const Key*> rows;
+  std::vector<WaitingRow*> rows;
   // Its expansion may be over by now.
   if (request->ranges) {
-    await_ranges(key.store, key.row, awaited);
+    await_ranges(key, awaited);
     add_rows_from(key, rows);
   }
   for (Bytes& clustering_key : request->clustering_keys) {
     key.row.clustering_key = std::move(clustering_key);
     const auto waiting = waiting_.find(key);
-    if (waiting != waiting_.end()) rows.push_back(&waiting->first);
+    if (waiting != waiting_.end()) rows.push_back(&*waiting);
   }
   await_rows(rows, awaited);
   release(awaited);
 }
 
-void ViewRunner::await_rows(const std::vector<const Key*>& rows, const AwaitedPtr& awaited) {
-  for (const Key* key : rows)
-    await_row(*key, waiting_.at(*key), {0, awaited, false, rows.size() <= kFirstRowsMax});
+void ViewRunner::await_rows(const std::vector<WaitingRow*>& rows, const AwaitedPtr& awaited) {
+  for (WaitingRow* row : rows)
+    await_row(row->first, row->second, {0, awaited, false, rows.size() <= kFirstRowsMax});
 }
 
 void ViewRunner::await_row(const Key& key, Waiting& waiting, AwaitedRow row) {
@@ -70,30 +69,26 @@ void ViewRunner::await_row(const Key& key, Waiting& waiting, AwaitedRow row) {
     set_due(key, waiting, now_us);
 }
 
+bool ViewRunner::is_of_partition(const Key& key, const Key& other) {
+  return key.store == other.store && key.row.base == other.row.base &&
+         key.row.position == other.row.position && key.row.partition_key == other.row.partition_key;
+}
+
 bool ViewRunner::goes_first(const Waiting& waiting) {
   return std::ranges::any_of(waiting.awaited, &AwaitedRow::goes_first);
 }
 
-void ViewRunner::add_rows_from(const Key& start, std::vector<const Key*>& rows) const {
-  const storage::ViewRow& of = start.row;
-  for (auto at = waiting_.lower_bound(start); at != waiting_.end(); ++at) {
-    const storage::ViewRow& row = at->first.row;
-    if (at->first.store != start.store || row.base != of.base || row.position != of.position ||
-        row.partition_key != of.partition_key)
-      return;
-    rows.push_back(&at->first);
-  }
+void ViewRunner::add_rows_from(const Key& start, std::vector<WaitingRow*>& rows) {
+  for (auto at = waiting_.lower_bound(start);
+       at != waiting_.end() && is_of_partition(at->first, start); ++at)
+    rows.push_back(&*at);
 }
 
-void ViewRunner::await_ranges(uint32_t store, const storage::ViewRow& partition,
-                              const AwaitedPtr& awaited) {
-  TETRAD_ASSERT(partition.clustering_key.empty());
-  for (auto at = range_of_.lower_bound({store, partition}); at != range_of_.end(); ++at) {
-    const storage::ViewRow& row = at->first.row;
-    if (at->first.store != store || row.base != partition.base ||
-        row.position != partition.position || row.partition_key != partition.partition_key ||
-        awaited_ >= options_.waiting_max)
-      return;
+void ViewRunner::await_ranges(const Key& partition, const AwaitedPtr& awaited) {
+  TETRAD_ASSERT(partition.row.clustering_key.empty());
+  for (auto at = range_of_.lower_bound(partition);
+       at != range_of_.end() && is_of_partition(at->first, partition); ++at) {
+    if (awaited_ >= options_.waiting_max) return;
     at->second->awaited.push_back(awaited);
     ++awaited->left;
     ++awaited_;
@@ -108,7 +103,7 @@ void ViewRunner::forget_range(const RangePtr& range) {
     range_of_.erase(at);
     break;
   }
-  std::vector<const Key*> rows;
+  std::vector<WaitingRow*> rows;
   if (!range->awaited.empty()) add_rows_from(start, rows);
   for (const AwaitedPtr& awaited : range->awaited) {
     TETRAD_ASSERT(awaited_ != 0);

@@ -133,6 +133,9 @@ class ViewRunner {
     std::vector<AwaitedRow> awaited;
     bool is_first = false;  // it is in due_first_
   };
+  using WaitingRow = std::pair<const Key, Waiting>;
+  /// Rows by when they are to be executed.
+  using Due = std::set<std::pair<base::MonotonicUs, Key>>;
   struct Attempt;
   using Store = storage::Store;
 
@@ -168,12 +171,13 @@ class ViewRunner {
   // view_awaited.cc
   /// `awaited` is answered when the tasks that these rows have now are done, at once where they
   /// cannot be at present. They are due from now on; where they are few, before all others.
-  void await_rows(const std::vector<const Key*>& rows, const AwaitedPtr& awaited);
+  void await_rows(const std::vector<WaitingRow*>& rows, const AwaitedPtr& awaited);
   void await_row(const Key& key, Waiting& waiting, AwaitedRow row);
   /// Rows of a partition from this one on, that have tasks.
-  void add_rows_from(const Key& start, std::vector<const Key*>& rows) const;
+  void add_rows_from(const Key& start, std::vector<WaitingRow*>& rows);
+  static bool is_of_partition(const Key& key, const Key& other);
   static bool goes_first(const Waiting& waiting);
-  void await_ranges(uint32_t store, const storage::ViewRow& partition, const AwaitedPtr& awaited);
+  void await_ranges(const Key& partition, const AwaitedPtr& awaited);
   /// Those whose tasks of the row are done.
   void release_awaited(Waiting& waiting);
   /// Those that an execution has begun for, which is over.
@@ -188,8 +192,13 @@ class ViewRunner {
   /// Another member executes the row, which takes as long as the row is large: the own turn comes
   /// later.
   void put_off(uint32_t store, const storage::ViewRow& row, uint64_t bytes);
+  Due& due_of(const Waiting& waiting) { return waiting.is_first ? due_first_ : due_; }
   /// Begins executions that are due, as many as may run at once.
   void pump();
+  /// What is to be begun next; null: nothing is due.
+  Due* next_due();
+  /// The timer for what is left, while there is room.
+  void look_at_next();
   /// Fewer at once after one that failed for time, as rows may be large; one more after each that
   /// has not failed. What is refused at once says nothing of it.
   void note_outcome(bool is_done, int64_t took_us);
@@ -239,12 +248,6 @@ class ViewRunner {
   size_t tasks_known_ = 0;  // of those in waiting_
   /// Of those in waiting_, and of ranges, by base table; no table without one.
   std::map<TableIncarnation, std::multiset<int64_t>> since_us_;
-  using Due = std::set<std::pair<base::MonotonicUs, Key>>;
-  Due& due_of(const Waiting& waiting) { return waiting.is_first ? due_first_ : due_; }
-  /// What is to be begun next; null: nothing is due.
-  Due* next_due();
-  /// The timer for what is left, while there is room.
-  void look_at_next();
   Due due_, due_first_;                    // of those that clients wait for
   uint32_t begun_ = 0;                     // executions: which of the two is next
   std::deque<RangePtr> ranges_;            // that wait
