@@ -28,8 +28,8 @@ struct ListedStatement {
 /// What PREPARE has told clients of a statement.
 struct AnnouncedColumns {
   MetadataId result{}, markers{};  // as it was sent last
-  /// Columns of rows were other ones before. Before v5 a client cannot say which it knows, and one
-  /// may read rows without metadata by the first that it was told of, whatever came since.
+  /// An earlier PREPARE announced other columns of rows. Before v5 a client cannot say which ones it
+  /// knows, and may read rows without metadata by those of its first PREPARE.
   bool varied = false;
   friend bool operator==(const AnnouncedColumns&, const AnnouncedColumns&) = default;
 };

@@ -387,7 +387,7 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
 }
 
 bool ReplicaService::has_views(TableIncarnation table) const {
-  // All stores are told of all tables.
+  // Every store knows the views of every table.
   const auto own =
       std::ranges::find_if(stores_, [](const auto* store) { return store != nullptr; });
   return own != stores_.end() && (*own)->views().has_views(table);

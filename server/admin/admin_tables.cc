@@ -26,24 +26,27 @@ constexpr std::pair<const char*, TableFigure> kNamedFigures[] = {
     {"coordinator_scans", TableFigure::kCoordinatorScan},
     {"coordinator_writes", TableFigure::kCoordinatorWrite}};
 
-/// Without requests all of them are 0.
-json figures_of(const TableMeasures& measures, const replication::TableInfo& table,
-                TableFigure figure) {
+/// Without requests all of it is 0.
+const TableMeasure& measure_of(const TableMeasures& measures, const replication::TableInfo& table,
+                               TableFigure figure) {
   // A measure has some kilobytes, which are not made or copied for each table.
   static const TableMeasure kNone;
   const auto found = measures.find({table.incarnation, figure});
-  const TableMeasure& measure = found == measures.end() ? kNone : found->second;
+  return found == measures.end() ? kNone : found->second;
+}
+
+json figures_of(const TableMeasures& measures, const replication::TableInfo& table,
+                TableFigure figure) {
+  const TableMeasure& measure = measure_of(measures, table, figure);
   json out = {{"count", measure.count}, {"mean_us", measure.recent.mean()}};
   for (const auto& [name, part] : base::kShownPercentiles) out[name] = measure.recent.at(part);
   return out;
 }
 
-/// Of reads and of what they have come by, so that the latter is no latency.
+/// Of what reads have come by, which is no latency.
 json found_of(const TableMeasures& measures, const replication::TableInfo& table,
               TableFigure figure) {
-  static const TableMeasure kNone;
-  const auto found = measures.find({table.incarnation, figure});
-  const TableMeasure& measure = found == measures.end() ? kNone : found->second;
+  const TableMeasure& measure = measure_of(measures, table, figure);
   return {{"count", measure.count}, {"mean", measure.recent.mean()}, {"max", measure.recent.at(1)}};
 }
 

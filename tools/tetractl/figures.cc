@@ -158,7 +158,7 @@ int show_network(AdminClient& node, const Invocation& call) {
   fmt::print("Mode: {}\nStreamed since the start: {}\n", mode,
              size_text(static_cast<uint64_t>(streamed)));
   fmt::print("Read Repair Statistics:\nMismatch (Blocking): {}\nMutations written: {}\n",
-             std::to_string(mismatches), std::to_string(repairs));
+             mismatches, repairs);
   print_lines({{"Pool Name", "Active", "Pending", "Completed", "Dropped"},
                {"Messages sent", "n/a", "n/a", std::to_string(sent), std::to_string(lost)},
                {"Messages received", "n/a", "n/a", std::to_string(received), "n/a"},
